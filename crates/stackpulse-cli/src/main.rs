@@ -1,0 +1,2 @@
+//! The `stackpulse` command.
+fn main() {}
