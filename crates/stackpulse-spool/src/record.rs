@@ -54,41 +54,156 @@ pub enum Record<'a> {
     /// A thread was seen running.
     Sample(Sample),
     /// A process got this comm (`/proc/PID/comm`).
-    Comm { process: ProcessId, time_ns: u64, comm: &'a [u8] },
+    Comm {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        time_ns: u64,
+        /// The comm.
+        comm: &'a [u8],
+    },
     /// A process's arguments, each ended by a NUL byte, as in `/proc/PID/cmdline`.
-    CommandLine { process: ProcessId, time_ns: u64, arguments: &'a [u8] },
+    CommandLine {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        time_ns: u64,
+        /// The arguments.
+        arguments: &'a [u8],
+    },
     /// A thread got this name.
-    ThreadName { thread: ThreadId, time_ns: u64, name: &'a [u8] },
+    ThreadName {
+        /// Which thread.
+        thread: ThreadId,
+        /// When.
+        time_ns: u64,
+        /// The name.
+        name: &'a [u8],
+    },
     /// `child` started as a copy of `parent`, sharing all its mappings until it execs.
-    Fork { parent: ProcessId, child: ProcessId, time_ns: u64 },
+    Fork {
+        /// The process that forked.
+        parent: ProcessId,
+        /// Its copy.
+        child: ProcessId,
+        /// When.
+        time_ns: u64,
+    },
     /// The process replaced its program: all its earlier mappings ended.
-    Exec { process: ProcessId, time_ns: u64 },
+    Exec {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        time_ns: u64,
+    },
     /// The process's last thread has ended.
-    ProcessExit { process: ProcessId, time_ns: u64 },
+    ProcessExit {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        time_ns: u64,
+    },
     /// The thread has ended.
-    ThreadExit { thread: ThreadId, time_ns: u64 },
+    ThreadExit {
+        /// Which thread.
+        thread: ThreadId,
+        /// When.
+        time_ns: u64,
+    },
     /// A range of a process's addresses shows an image.
     Mapping(Mapping),
     /// A range of a process's addresses shows nothing any more.
-    Unmapping { process: ProcessId, time_ns: u64, start_avma: u64, end_avma: u64 },
+    Unmapping {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        time_ns: u64,
+        /// First address.
+        start_avma: u64,
+        /// First address after the range.
+        end_avma: u64,
+    },
     /// The kernel dropped events here, on this CPU.
-    Lost { time_ns: u64, cpu: Option<u32>, events: u64 },
+    Lost {
+        /// When.
+        time_ns: u64,
+        /// The CPU, where known.
+        cpu: Option<u32>,
+        /// How many.
+        events: u64,
+    },
     /// The kernel slowed (`true`) or resumed (`false`) sampling on this CPU.
-    Throttle { time_ns: u64, cpu: Option<u32>, throttled: bool },
+    Throttle {
+        /// When.
+        time_ns: u64,
+        /// The CPU, where known.
+        cpu: Option<u32>,
+        /// Whether sampling is slowed from here on.
+        throttled: bool,
+    },
     /// Lifecycle events may be missing in this span; state was read anew at its end.
-    Gap { start_ns: u64, end_ns: u64 },
+    Gap {
+        /// From when.
+        start_ns: u64,
+        /// Until when.
+        end_ns: u64,
+    },
     /// Sampling was paused (`true`) or resumed (`false`) by request.
-    Pause { time_ns: u64, paused: bool },
+    Pause {
+        /// When.
+        time_ns: u64,
+        /// Whether sampling is paused from here on.
+        paused: bool,
+    },
     /// Code made at run time: a name for `[address, address + size)` of `image`.
-    GeneratedName { image: ImageId, time_ns: u64, address: u64, size: u64, name: &'a [u8] },
+    GeneratedName {
+        /// In which image.
+        image: ImageId,
+        /// When.
+        time_ns: u64,
+        /// First address, in the sense of the image's kind.
+        address: u64,
+        /// Length in bytes.
+        size: u64,
+        /// The name.
+        name: &'a [u8],
+    },
     /// A symbol captured while recording, of the vDSO or the kernel: `[address, address + size)`.
     /// Size zero: not known.
-    Symbol { image: ImageId, address: u64, size: u64, name: &'a [u8] },
+    Symbol {
+        /// In which image.
+        image: ImageId,
+        /// First address, in the sense of the image's kind.
+        address: u64,
+        /// Length in bytes.
+        size: u64,
+        /// The name.
+        name: &'a [u8],
+    },
     /// A remark on a process, such as the language runtime in it: `key` and `value` are for readers
     /// that know the key.
-    Annotation { process: ProcessId, time_ns: u64, key: &'a [u8], value: &'a [u8] },
-    /// The totals at the end of a recording.
-    Summary(Summary<'a>),
+    Annotation {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        time_ns: u64,
+        /// What the remark is about.
+        key: &'a [u8],
+        /// The remark.
+        value: &'a [u8],
+    },
+    /// A total of the recording, such as the number of events lost.
+    Counter {
+        /// What is counted.
+        name: &'a [u8],
+        /// How many.
+        value: u64,
+    },
+    /// The recording ended here: its last record.
+    End {
+        /// When.
+        time_ns: u64,
+    },
 }
 
 /// How samples were taken.
@@ -190,11 +305,15 @@ pub struct Thread {
 
 /// One place in a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum Frame {
     /// Code: the address to look up, in the sense of the image's kind. For a caller it is the
     /// return address minus one; for the innermost frame, and one interrupted by a signal, it is exact.
-    Code { image: ImageId, address: u64 },
+    Code {
+        /// In which image.
+        image: ImageId,
+        /// The address to look up.
+        address: u64,
+    },
     /// In the place of what is missing: the walk ended here without reaching a root.
     Truncated(Truncation),
     /// All frames outside this one were joined from an earlier stack of the thread.
@@ -262,13 +381,4 @@ pub struct Mapping {
     pub file_offset: u64,
     /// What is shown.
     pub image: ImageId,
-}
-
-/// Named totals, so that a counter can be added without a new version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary<'a> {
-    /// When the recording ended.
-    pub end_ns: u64,
-    /// Counter names and values, sorted by name.
-    pub counters: &'a [(&'a [u8], u64)],
 }

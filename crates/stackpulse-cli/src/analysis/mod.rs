@@ -1,0 +1,9 @@
+//! Sums over a profile: what the tables and trees of a report show.
+
+mod callers;
+mod totals;
+mod tree;
+
+pub(crate) use callers::caller_tree;
+pub(crate) use totals::{Count, totals};
+pub(crate) use tree::{CallTree, callee_tree};

@@ -1,0 +1,181 @@
+//! The arguments of `record`.
+
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Records a program, or a running process, into a spool.
+#[derive(Debug, Args)]
+#[command(override_usage = "stackpulse record [OPTIONS] [--] [VAR=VALUE]... COMMAND [ARGUMENT]...\n       \
+                            stackpulse record [OPTIONS] -p PID[,PID]...")]
+pub(crate) struct RecordArgs {
+    /// Samples per second and CPU, or `max`
+    #[arg(short = 'F', long = "freq", short_alias = 'r', alias = "rate", value_name = "HZ|max", default_value = "997", value_parser = parse_rate)]
+    pub(crate) freq: Rate,
+
+    /// Record these running processes and their children
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "command")]
+    pub(crate) pid: Vec<u32>,
+
+    /// Stop after this long (`10`, `1.5s`, `250ms`, `2m`)
+    #[arg(short, long, value_name = "TIME", value_parser = super::duration::parse)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Begin sampling this long after the start
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::duration::parse)]
+    pub(crate) delay: Option<Duration>,
+
+    /// The spool to write
+    #[arg(short, long, value_name = "FILE", default_value = "stackpulse.spool", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// The event to sample [default: cycles where the machine counts them, else cpu-clock]
+    #[arg(short, long, value_name = "EVENT")]
+    pub(crate) event: Option<EventName>,
+
+    /// How callers are found, and how many bytes of stack are copied for it
+    #[arg(short = 'g', long, value_name = "dwarf[,BYTES]", value_parser = parse_call_graph, default_value = "dwarf,32768")]
+    pub(crate) call_graph: CallGraph,
+
+    /// Pages of ring memory per CPU
+    #[arg(short, long, value_name = "PAGES")]
+    pub(crate) mmap_pages: Option<u32>,
+
+    /// Do not follow children
+    #[arg(short = 'i', long)]
+    pub(crate) no_inherit: bool,
+
+    /// Record kernel frames, or fail [default: record them where it is permitted]
+    #[arg(long, overrides_with = "no_kernel")]
+    pub(crate) kernel: bool,
+
+    /// Do not record kernel frames
+    #[arg(long)]
+    pub(crate) no_kernel: bool,
+
+    /// Pause a running process while attaching, for some microseconds (the default)
+    #[arg(long, overrides_with = "no_stop")]
+    pub(crate) stop: bool,
+
+    /// Do not pause a running process while attaching
+    #[arg(long)]
+    pub(crate) no_stop: bool,
+
+    /// Do not store names in the spool
+    #[arg(long)]
+    pub(crate) no_symbols: bool,
+
+    /// Show the report when the recording has ended
+    #[arg(long)]
+    pub(crate) report: bool,
+
+    /// Stop when the spool has grown to this many bytes (`500M`, `2G`)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) max_size: Option<u64>,
+
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Say more
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// The program to record and its arguments; `VAR=VALUE` before it as with env(1)
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// A sample rate as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    /// That many a second.
+    Hz(u32),
+    /// As many as the kernel allows.
+    Maximum,
+}
+
+/// `-g dwarf,BYTES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallGraph {
+    /// Bytes of stack copied with each sample.
+    pub(crate) stack_size: u32,
+}
+
+/// The events that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventName {
+    /// The processor's cycle counter
+    Cycles,
+    /// A timer of CPU time, for machines without counters
+    CpuClock,
+}
+
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    match text {
+        "max" => Ok(Rate::Maximum),
+        _ => match text.parse() {
+            Ok(0) => Err("0 Hz takes no samples; use 1 or more".to_owned()),
+            Ok(hz) => Ok(Rate::Hz(hz)),
+            Err(_) => Err("not a number of samples per second, nor `max`".to_owned()),
+        },
+    }
+}
+
+fn parse_call_graph(text: &str) -> Result<CallGraph, String> {
+    let (method, size) = text.split_once(',').unwrap_or((text, "32768"));
+    if method != "dwarf" {
+        return Err(format!("`{method}` is not a way to find callers here; use dwarf[,BYTES]"));
+    }
+    let stack_size: u32 = size.parse().map_err(|_| format!("`{size}` is not a number of bytes"))?;
+    if stack_size > stackpulse_record::MAX_STACK_SIZE {
+        return Err(format!("the kernel copies at most {} bytes", stackpulse_record::MAX_STACK_SIZE));
+    }
+    Ok(CallGraph { stack_size })
+}
+
+/// Reads a number of bytes with an optional `K`, `M` or `G` (powers of 1,024).
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &text[digits.len()..] {
+        "" | "B" => 0,
+        "K" | "KB" | "KiB" | "k" => 10,
+        "M" | "MB" | "MiB" => 20,
+        "G" | "GB" | "GiB" => 30,
+        unit => return Err(format!("unknown unit `{unit}`; use K, M or G")),
+    };
+    let number: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_graphs_are_perfs_dwarf_with_a_bounded_size() {
+        assert_eq!(parse_call_graph("dwarf").unwrap().stack_size, 32_768);
+        assert_eq!(parse_call_graph("dwarf,8192").unwrap().stack_size, 8192);
+        for text in ["fp", "lbr", "dwarf,", "dwarf,x", "dwarf,65529", "dwarf,-1"] {
+            assert!(parse_call_graph(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_take_binary_units() {
+        assert_eq!(parse_bytes("500"), Ok(500));
+        assert_eq!(parse_bytes("2K"), Ok(2048));
+        assert_eq!(parse_bytes("1GiB"), Ok(1 << 30));
+        assert!(parse_bytes("99999999999G").is_err());
+        assert!(parse_bytes("K").is_err());
+    }
+
+    #[test]
+    fn rates_are_positive_or_max() {
+        assert_eq!(parse_rate("max"), Ok(Rate::Maximum));
+        assert_eq!(parse_rate("997"), Ok(Rate::Hz(997)));
+        assert!(parse_rate("0").is_err());
+        assert!(parse_rate("fast").is_err());
+    }
+}

@@ -1,0 +1,8 @@
+//! One file per command.
+
+pub(crate) mod demo;
+pub(crate) mod export;
+pub(crate) mod info;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod verify;

@@ -1,0 +1,225 @@
+//! From a spool's records to distinct stacks.
+
+use crate::stacks::{
+    Actor, Node, Place, ProfileImage, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
+};
+use rustc_hash::FxHashMap;
+use stackpulse_spool::{
+    Frame, ImageId, Process, ProcessId, Record, Sample, StackRun, Thread, ThreadId,
+};
+
+/// Brings the records of one spool together as [`Stacks`].
+///
+/// Feed it every record in order with [`take`](Self::take). A record that refers to something not defined
+/// (its block was damaged) is left out.
+#[derive(Debug, Default)]
+pub struct Loader {
+    stacks: Stacks,
+    images: FxHashMap<ProfileImage, u32>,
+    places: FxHashMap<Place, u32>,
+    processes: FxHashMap<(u32, u32), u32>,
+    threads: FxHashMap<(u32, u32, u64), u32>,
+    comms: FxHashMap<Vec<u8>, u32>,
+    /// The comm of each of the profile's processes.
+    process_comms: Vec<u32>,
+    /// The name of each of the profile's threads, where it has one of its own.
+    thread_names: Vec<Option<u32>>,
+    epoch: Epoch,
+}
+
+/// From the ids of the current epoch to those of the profile.
+#[derive(Debug, Default)]
+struct Epoch {
+    number: u32,
+    images: Vec<u32>,
+    places: Vec<u32>,
+    processes: Vec<u32>,
+    threads: Vec<u32>,
+    /// The profile's node for each of the epoch's, the first being [`StackId::EMPTY`](stackpulse_spool::StackId::EMPTY)'s successor.
+    nodes: Vec<u32>,
+}
+
+impl Loader {
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Epoch => self.start_epoch(),
+            Record::Image(ref image) => self.define_image(ProfileImage::from(image)),
+            Record::Process(process) => self.define_process(process),
+            Record::Thread(thread) => self.define_thread(thread),
+            Record::Frame(frame) => self.define_frame(frame),
+            Record::Stack(ref run) => self.define_nodes(run),
+            Record::Sample(ref sample) => {
+                self.count(sample);
+            }
+            Record::Comm { process, comm, .. } => self.rename_process(process, comm),
+            Record::CommandLine { process, arguments, .. } => {
+                if let Some(process) = self.process(process) {
+                    self.stacks.processes[process as usize].command_line = arguments.to_vec();
+                }
+            }
+            Record::ThreadName { thread, name, .. } => self.rename_thread(thread, name),
+            Record::Fork { parent, child, .. } => self.fork(parent, child),
+            Record::GeneratedName { image, address, size, name, .. }
+            | Record::Symbol { image, address, size, name } => {
+                if let Some(&image) = self.epoch.images.get(image.0 as usize) {
+                    self.stacks.names.push(RecordedName {
+                        image,
+                        address,
+                        size,
+                        name: name.to_vec(),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns what has been brought together.
+    #[must_use]
+    pub fn finish(self) -> Stacks {
+        self.stacks
+    }
+
+    fn start_epoch(&mut self) {
+        self.epoch = Epoch { number: self.epoch.number.saturating_add(1), ..Epoch::default() };
+    }
+
+    fn define_image(&mut self, image: ProfileImage) {
+        let id = ImageId(index(self.epoch.images.len()));
+        // What is told of memory without a file is not enough to know it again.
+        let same = if image.path.is_empty() { None } else { self.images.get(&image).copied() };
+        let at = same.unwrap_or_else(|| {
+            let at = index(self.stacks.images.len());
+            self.stacks.images.push(image.clone());
+            self.stacks.image_ids.push(Vec::new());
+            self.images.insert(image, at);
+            at
+        });
+        self.stacks.image_ids[at as usize].push((self.epoch.number, id));
+        self.epoch.images.push(at);
+    }
+
+    fn define_process(&mut self, process: Process) {
+        let parent = process.parent.and_then(|parent| self.process(parent));
+        let comm = self.comm(b"");
+        let at = *self.processes.entry((process.pid, process.generation)).or_insert_with(|| {
+            self.stacks.processes.push(ProfileProcess {
+                pid: process.pid,
+                generation: process.generation,
+                parent,
+                comm: Vec::new(),
+                command_line: Vec::new(),
+            });
+            self.process_comms.push(comm);
+            index(self.stacks.processes.len() - 1)
+        });
+        self.epoch.processes.push(at);
+    }
+
+    fn define_thread(&mut self, thread: Thread) {
+        let Some(process) = self.process(thread.process) else {
+            // Keep the count of ids right: no sample can find this entry's process.
+            self.epoch.threads.push(u32::MAX);
+            return;
+        };
+        let at = *self.threads.entry((process, thread.tid, thread.time_ns)).or_insert_with(|| {
+            self.stacks.threads.push(ProfileThread { process, tid: thread.tid, name: None });
+            self.thread_names.push(None);
+            index(self.stacks.threads.len() - 1)
+        });
+        self.epoch.threads.push(at);
+    }
+
+    fn define_frame(&mut self, frame: Frame) {
+        let place = match frame {
+            Frame::Code { image, address } => {
+                let image = self.epoch.images.get(image.0 as usize).copied().unwrap_or(u32::MAX);
+                Place::Code { image, address }
+            }
+            Frame::Truncated(reason) => Place::Truncated(reason),
+            Frame::Joined => Place::Joined,
+        };
+        let at = *self.places.entry(place).or_insert_with(|| {
+            self.stacks.places.push(place);
+            index(self.stacks.places.len() - 1)
+        });
+        self.epoch.places.push(at);
+    }
+
+    fn define_nodes(&mut self, run: &StackRun<'_>) {
+        let mut parent = self.node(run.parent.0).unwrap_or(0);
+        for frame in run.frames {
+            let Some(&place) = self.epoch.places.get(frame.0 as usize) else { return };
+            self.stacks.nodes.push(Node { parent, place });
+            parent = index(self.stacks.nodes.len() - 1);
+            self.epoch.nodes.push(parent);
+        }
+    }
+
+    fn count(&mut self, sample: &Sample) -> Option<()> {
+        let thread = self.thread(sample.thread)?;
+        let process = self.stacks.threads[thread as usize].process;
+        let comm =
+            self.thread_names[thread as usize].unwrap_or(self.process_comms[process as usize]);
+        let callers = self.node(sample.callers.0)?;
+        let leaf = *self.epoch.places.get(sample.leaf.0 as usize)?;
+        let key = StackKey { actor: Actor { thread, comm }, callers, leaf };
+        *self.stacks.counts.entry(key).or_default() += 1;
+        self.stacks.total += 1;
+        Some(())
+    }
+
+    fn rename_process(&mut self, process: ProcessId, comm: &[u8]) {
+        let Some(process) = self.process(process) else { return };
+        self.stacks.processes[process as usize].comm = comm.to_vec();
+        self.process_comms[process as usize] = self.comm(comm);
+    }
+
+    fn rename_thread(&mut self, thread: ThreadId, name: &[u8]) {
+        let Some(thread) = self.thread(thread) else { return };
+        self.stacks.threads[thread as usize].name = Some(name.to_vec());
+        self.thread_names[thread as usize] = Some(self.comm(name));
+    }
+
+    fn fork(&mut self, parent: ProcessId, child: ProcessId) {
+        let (Some(parent), Some(child)) = (self.process(parent), self.process(child)) else {
+            return;
+        };
+        let (parent, child) = (parent as usize, child as usize);
+        self.process_comms[child] = self.process_comms[parent];
+        self.stacks.processes[child].comm = self.stacks.processes[parent].comm.clone();
+        self.stacks.processes[child].command_line =
+            self.stacks.processes[parent].command_line.clone();
+    }
+
+    fn comm(&mut self, comm: &[u8]) -> u32 {
+        if let Some(&at) = self.comms.get(comm) {
+            return at;
+        }
+        let at = index(self.stacks.comms.len());
+        self.stacks.comms.push(comm.to_vec());
+        self.comms.insert(comm.to_vec(), at);
+        at
+    }
+
+    fn process(&self, id: ProcessId) -> Option<u32> {
+        self.epoch.processes.get(id.0 as usize).copied()
+    }
+
+    fn thread(&self, id: ThreadId) -> Option<u32> {
+        self.epoch.threads.get(id.0 as usize).copied().filter(|&at| at != u32::MAX)
+    }
+
+    fn node(&self, id: u32) -> Option<u32> {
+        match id.checked_sub(1) {
+            None => Some(0),
+            Some(at) => self.epoch.nodes.get(at as usize).copied(),
+        }
+    }
+}
+
+/// A table's length as an index; spools count in 32 bits, and so do profiles.
+fn index(len: usize) -> u32 {
+    u32::try_from(len).expect("a spool defines fewer than 2^32 things")
+}

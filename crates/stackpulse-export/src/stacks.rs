@@ -1,0 +1,191 @@
+//! Samples counted by distinct stack: plain data, apart from any spool.
+
+use rustc_hash::FxHashMap;
+use stackpulse_spool::{Image, ImageId, ImageKind, Truncation};
+
+/// An image as a profile keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProfileImage {
+    /// What sort of thing it is, and how addresses in it are to be read.
+    pub kind: ImageKind,
+    /// Its path, empty where there is none.
+    pub path: Vec<u8>,
+    /// Its GNU build id, empty where there is none.
+    pub build_id: Vec<u8>,
+    /// Device number, major and minor.
+    pub device: (u32, u32),
+    /// Inode number.
+    pub inode: u64,
+    /// File size in bytes.
+    pub file_size: u64,
+    /// Last modification, nanoseconds since 1970 UTC.
+    pub modified_ns: u64,
+}
+
+impl From<&Image<'_>> for ProfileImage {
+    fn from(image: &Image<'_>) -> Self {
+        Self {
+            kind: image.kind,
+            path: image.path.to_vec(),
+            build_id: image.build_id.to_vec(),
+            device: image.device,
+            inode: image.inode,
+            file_size: image.file_size,
+            modified_ns: image.modified_ns,
+        }
+    }
+}
+
+impl ProfileImage {
+    /// Returns the image as a spool states it.
+    #[must_use]
+    pub fn as_image(&self) -> Image<'_> {
+        Image {
+            kind: self.kind,
+            path: &self.path,
+            build_id: &self.build_id,
+            device: self.device,
+            inode: self.inode,
+            file_size: self.file_size,
+            modified_ns: self.modified_ns,
+        }
+    }
+}
+
+/// A place in a stack, its image counted over the whole profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Code: an index into [`Stacks::images`] and the address in it.
+    Code {
+        /// Index of the image.
+        image: u32,
+        /// The address to look up.
+        address: u64,
+    },
+    /// In the place of frames that are missing.
+    Truncated(Truncation),
+    /// Outside this, the frames come from an earlier stack of the thread.
+    Joined,
+}
+
+/// A node of the tree of callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The node of its callers: a smaller index; zero for the outermost.
+    pub parent: u32,
+    /// Index into [`Stacks::places`].
+    pub place: u32,
+}
+
+/// A process of the profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileProcess {
+    /// The pid in the recorder's namespace.
+    pub pid: u32,
+    /// How many earlier processes of the recording had the same pid.
+    pub generation: u32,
+    /// The parent: an index into [`Stacks::processes`].
+    pub parent: Option<u32>,
+    /// Its last comm.
+    pub comm: Vec<u8>,
+    /// Its last arguments, each ended by a NUL byte.
+    pub command_line: Vec<u8>,
+}
+
+/// A thread of the profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileThread {
+    /// Index into [`Stacks::processes`].
+    pub process: u32,
+    /// The tid in the recorder's namespace.
+    pub tid: u32,
+    /// Its last name, if one was told apart from the process's comm.
+    pub name: Option<Vec<u8>>,
+}
+
+/// Whose stack it is: the thread, and the comm it went by at that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Actor {
+    /// Index into [`Stacks::threads`].
+    pub thread: u32,
+    /// Index into [`Stacks::comms`].
+    pub comm: u32,
+}
+
+/// One distinct stack of one actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackKey {
+    /// Whose.
+    pub actor: Actor,
+    /// The node of the callers; zero: none.
+    pub callers: u32,
+    /// The innermost place: index into [`Stacks::places`].
+    pub leaf: u32,
+}
+
+/// A name for code made at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedName {
+    /// Index of the image.
+    pub image: u32,
+    /// First address.
+    pub address: u64,
+    /// Length in bytes; zero: up to the next name.
+    pub size: u64,
+    /// The name.
+    pub name: Vec<u8>,
+}
+
+/// All samples of a spool, counted by distinct stack; ids of all epochs brought together.
+#[derive(Debug)]
+pub struct Stacks {
+    /// Distinct images.
+    pub images: Vec<ProfileImage>,
+    /// For each image the epochs and ids by which the spool knew it.
+    pub image_ids: Vec<Vec<(u32, ImageId)>>,
+    /// Distinct places.
+    pub places: Vec<Place>,
+    /// The tree of callers. Node zero is the empty stack.
+    pub nodes: Vec<Node>,
+    /// Processes.
+    pub processes: Vec<ProfileProcess>,
+    /// Threads.
+    pub threads: Vec<ProfileThread>,
+    /// Distinct comms.
+    pub comms: Vec<Vec<u8>>,
+    /// Samples of each distinct stack.
+    pub counts: FxHashMap<StackKey, u64>,
+    /// Names recorded with the samples.
+    pub names: Vec<RecordedName>,
+    /// All samples.
+    pub total: u64,
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        Self {
+            images: Vec::new(),
+            image_ids: Vec::new(),
+            places: Vec::new(),
+            nodes: vec![Node { parent: 0, place: 0 }],
+            processes: Vec::new(),
+            threads: Vec::new(),
+            comms: Vec::new(),
+            counts: FxHashMap::default(),
+            names: Vec::new(),
+            total: 0,
+        }
+    }
+}
+
+impl Stacks {
+    /// Returns a stack's places, innermost first.
+    pub fn places_of(&self, stack: StackKey) -> impl Iterator<Item = u32> + '_ {
+        let mut node = stack.callers;
+        std::iter::once(stack.leaf).chain(std::iter::from_fn(move || {
+            let at = *self.nodes.get(node as usize).filter(|_| node != 0)?;
+            node = at.parent;
+            Some(at.place)
+        }))
+    }
+}

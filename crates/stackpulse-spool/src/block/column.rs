@@ -1,0 +1,96 @@
+//! A block's columns: bytes of one sort kept together, each compressed if that makes it smaller.
+
+use crate::error::Damage;
+use crate::limits::MAX_RAW;
+use crate::varint::{self, Cursor};
+use zstd::bulk::{Compressor, Decompressor};
+
+/// How a column's bytes are stored.
+const RAW: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// Columns shorter than this are not worth a compressed frame's own header.
+const LEAST_COMPRESSED: usize = 24;
+
+/// Appends a table of the columns, then their bytes.
+pub(crate) fn encode(
+    columns: &[Vec<u8>],
+    mut compressor: Option<&mut Compressor<'static>>,
+    out: &mut Vec<u8>,
+) {
+    let mut data = Vec::new();
+    varint::put(out, columns.len() as u64);
+    for column in columns {
+        let compressed = match &mut compressor {
+            Some(compressor) if column.len() >= LEAST_COMPRESSED => compressor.compress(column).ok(),
+            _ => None,
+        };
+        match compressed.filter(|compressed| compressed.len() < column.len()) {
+            Some(compressed) => {
+                out.push(ZSTD);
+                varint::put(out, column.len() as u64);
+                varint::put(out, compressed.len() as u64);
+                data.extend_from_slice(&compressed);
+            }
+            None => {
+                out.push(RAW);
+                varint::put(out, column.len() as u64);
+                data.extend_from_slice(column);
+            }
+        }
+    }
+    out.extend_from_slice(&data);
+}
+
+/// Reads what [`encode`] wrote into as many buffers as there must be columns; their sum is limited.
+pub(crate) fn decode(
+    cursor: &mut Cursor<'_>,
+    decompressor: &mut Decompressor<'static>,
+    columns: &mut [Vec<u8>],
+) -> Result<(), Damage> {
+    if cursor.number()? != columns.len() as u64 {
+        return Err(Damage::BadRecord);
+    }
+    let mut table = [(RAW, 0usize, 0usize); MOST_COLUMNS];
+    let table = table.get_mut(..columns.len()).ok_or(Damage::OverLimit)?;
+    let mut sum = 0usize;
+    for entry in &mut *table {
+        let encoding = cursor.byte()?;
+        let raw_len = length(cursor.number()?)?;
+        let stored_len = match encoding {
+            RAW => raw_len,
+            ZSTD => length(cursor.number()?)?,
+            _ => return Err(Damage::BadTag),
+        };
+        sum += raw_len;
+        *entry = (encoding, raw_len, stored_len);
+    }
+    if sum > MAX_RAW as usize {
+        return Err(Damage::OverLimit);
+    }
+    for (column, &(encoding, raw_len, stored_len)) in columns.iter_mut().zip(&*table) {
+        let stored = cursor.take(stored_len)?;
+        column.clear();
+        if encoding == RAW {
+            column.extend_from_slice(stored);
+            continue;
+        }
+        column.reserve(raw_len);
+        // Written are at most `capacity` bytes, and that may be more than was reserved for.
+        let len = decompressor.decompress_to_buffer(stored, column).map_err(|_| Damage::BadCompression)?;
+        if len != raw_len {
+            return Err(Damage::BadCompression);
+        }
+    }
+    if cursor.is_at_end() { Ok(()) } else { Err(Damage::TrailingBytes) }
+}
+
+/// More columns than any block has.
+const MOST_COLUMNS: usize = 32;
+
+fn length(number: u64) -> Result<usize, Damage> {
+    match u32::try_from(number) {
+        Ok(len) if len <= MAX_RAW => Ok(len as usize),
+        _ => Err(Damage::OverLimit),
+    }
+}

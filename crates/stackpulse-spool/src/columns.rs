@@ -1,0 +1,125 @@
+//! The columns of a block of records, and what predicts their numbers.
+//!
+//! Encoder and decoder keep the same [`Predictor`]; it starts afresh with each block, so that a block can
+//! be read whatever became of those before it.
+
+use rustc_hash::FxHashMap;
+
+/// One byte a record.
+pub(crate) const TAGS: usize = 0;
+/// Numbers of all records that have no columns of their own.
+pub(crate) const NUMBERS: usize = 1;
+/// The bytes of all strings, without lengths.
+pub(crate) const STRINGS: usize = 2;
+/// A frame's kind and image.
+pub(crate) const FRAME_IMAGE: usize = 3;
+/// A frame's address.
+pub(crate) const FRAME_ADDRESS: usize = 4;
+/// A run's parent node and length.
+pub(crate) const RUN: usize = 5;
+/// The frames of runs.
+pub(crate) const RUN_FRAMES: usize = 6;
+/// The low byte of a sample's time residual.
+pub(crate) const TIME_LOW: usize = 7;
+/// The rest of it.
+pub(crate) const TIME_HIGH: usize = 8;
+/// A sample's thread.
+pub(crate) const THREAD: usize = 9;
+/// A sample's CPU.
+pub(crate) const CPU: usize = 10;
+/// A sample's weight.
+pub(crate) const WEIGHT: usize = 11;
+/// A sample's leaf frame.
+pub(crate) const LEAF: usize = 12;
+/// A sample's callers.
+pub(crate) const CALLERS: usize = 13;
+/// How many there are.
+pub(crate) const COUNT: usize = 14;
+
+/// How many CPUs are predicted apart; others share by remainder.
+const CPU_SLOTS: usize = 64;
+
+/// What has been seen on one CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuState {
+    pub(crate) time_ns: u64,
+    /// Smoothed distance between samples.
+    pub(crate) interval_ns: u64,
+    pub(crate) thread: u64,
+    pub(crate) weight: u64,
+    pub(crate) callers: u32,
+}
+
+impl CpuState {
+    /// Returns the expected time of the next sample.
+    pub(crate) fn expected_ns(&self) -> u64 {
+        self.time_ns.wrapping_add(self.interval_ns)
+    }
+
+    /// Takes a sample's time in. An interval more than four times the smoothed one is a pause, not a rate.
+    pub(crate) fn saw(&mut self, time_ns: u64) {
+        let interval = time_ns.wrapping_sub(self.time_ns);
+        self.time_ns = time_ns;
+        if self.interval_ns == 0 {
+            // The first distance is from the block's base time: no interval yet.
+            self.interval_ns = if interval < FIRST_INTERVAL_LIMIT_NS { interval } else { 0 };
+        } else if interval < self.interval_ns.saturating_mul(4) {
+            self.interval_ns = (self.interval_ns.wrapping_mul(7).wrapping_add(interval)) / 8;
+        }
+    }
+}
+
+/// Longer first distances are not taken for a sampling interval: one second.
+const FIRST_INTERVAL_LIMIT_NS: u64 = 1_000_000_000;
+
+/// What the next numbers of a block are written relative to.
+#[derive(Clone, Debug)]
+pub(crate) struct Predictor {
+    /// The time of the latest record that is no sample.
+    pub(crate) time_ns: u64,
+    /// The end of the latest mapping.
+    pub(crate) mapping_avma: u64,
+    cpus: Box<[CpuState; CPU_SLOTS]>,
+    /// The latest address of each image.
+    addresses: FxHashMap<u32, u64>,
+}
+
+impl Predictor {
+    pub(crate) fn new() -> Self {
+        let idle = CpuState { time_ns: 0, interval_ns: 0, thread: 0, weight: 0, callers: 0 };
+        Self {
+            time_ns: 0,
+            mapping_avma: 0,
+            cpus: Box::new([idle; CPU_SLOTS]),
+            addresses: FxHashMap::default(),
+        }
+    }
+
+    /// Starts afresh for a block that begins at `base_ns`.
+    pub(crate) fn restart(&mut self, base_ns: u64) {
+        self.time_ns = base_ns;
+        self.mapping_avma = 0;
+        self.start_epoch();
+        let idle = CpuState { time_ns: base_ns, interval_ns: 0, thread: 0, weight: 0, callers: 0 };
+        self.cpus.fill(idle);
+    }
+
+    /// Forgets what refers to ids.
+    pub(crate) fn start_epoch(&mut self) {
+        self.addresses.clear();
+        for cpu in &mut *self.cpus {
+            cpu.thread = 0;
+            cpu.callers = 0;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
+        &mut self.cpus[cpu as usize % CPU_SLOTS]
+    }
+
+    /// The latest address of an image; zero at first.
+    pub(crate) fn address(&mut self, image: u32) -> &mut u64 {
+        self.addresses.entry(image).or_default()
+    }
+}

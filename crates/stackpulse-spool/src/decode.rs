@@ -1,0 +1,567 @@
+//! A block's columns back into records.
+
+use crate::block::column;
+use crate::columns::{self, Predictor};
+use crate::encode::Start;
+use crate::error::Damage;
+use crate::limits;
+use crate::record::{
+    Frame, FrameId, Host, Image, ImageId, Mapping, Process, ProcessId, Record, Sample, Settings, StackId,
+    StackRun, Thread, ThreadId,
+};
+use crate::tables::{Counts, Node, Tables};
+use crate::tag;
+use crate::varint::{self, Cursor};
+use zstd::bulk::Decompressor;
+
+/// Reads one block of records after another. Its buffers are used again for each.
+pub(crate) struct Decoder {
+    decompressor: Decompressor<'static>,
+    columns: Vec<Vec<u8>>,
+    /// How far each column has been read.
+    at: [usize; columns::COUNT],
+    predictor: Predictor,
+    counts: Counts,
+    frames: Vec<FrameId>,
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// What the next tag of a block led to.
+pub(crate) enum Step<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// A record that refers to what a damaged block took along.
+    LeftOut,
+    /// No record is left.
+    End,
+}
+
+/// What a block says of itself before its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Preface {
+    pub(crate) start: Start,
+    pub(crate) records: u64,
+    pub(crate) samples: u64,
+}
+
+impl Preface {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, u64::from(self.start.epoch));
+        for count in self.start.counts.as_array() {
+            varint::put(out, u64::from(count));
+        }
+        varint::put(out, self.start.base_ns);
+        varint::put(out, self.records);
+        varint::put(out, self.samples);
+    }
+
+    pub(crate) fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Damage> {
+        let epoch = cursor.number32()?;
+        let mut counts = [0; 5];
+        for count in &mut counts {
+            *count = cursor.number32()?;
+        }
+        let counts = Counts::from_array(counts);
+        let within = counts.images <= limits::MAX_IMAGES
+            && counts.processes <= limits::MAX_PROCESSES
+            && counts.threads <= limits::MAX_THREADS
+            && counts.frames <= limits::MAX_FRAMES
+            && counts.nodes <= limits::MAX_NODES;
+        if !within {
+            return Err(Damage::OverLimit);
+        }
+        let start = Start { epoch, counts, base_ns: cursor.number()? };
+        Ok(Self { start, records: cursor.number()?, samples: cursor.number()? })
+    }
+}
+
+impl Decoder {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            decompressor: Decompressor::new()?,
+            columns: vec![Vec::new(); columns::COUNT],
+            at: [0; columns::COUNT],
+            predictor: Predictor::new(),
+            counts: Counts::default(),
+            frames: Vec::new(),
+        })
+    }
+
+    /// Takes a block's payload, whose checksum was right; after this, [`next`](Self::next) reads its records.
+    pub(crate) fn start(&mut self, payload: &[u8]) -> Result<Preface, Damage> {
+        let mut cursor = Cursor::new(payload);
+        let preface = Preface::decode(&mut cursor)?;
+        self.at = [0; columns::COUNT];
+        self.predictor.restart(preface.start.base_ns);
+        self.counts = preface.start.counts;
+        let decoded = column::decode(&mut cursor, &mut self.decompressor, &mut self.columns);
+        if decoded.is_err() {
+            self.columns.iter_mut().for_each(Vec::clear);
+        }
+        decoded.map(|()| preface)
+    }
+
+    /// Reads the next record, and defines in `tables` what it defines.
+    pub(crate) fn next<'a>(&'a mut self, tables: &mut Tables) -> Result<Step<'a>, Damage> {
+        let Some(&tag) = self.columns[columns::TAGS].get(self.at[columns::TAGS]) else {
+            let whole = self.columns.iter().zip(&self.at).all(|(column, &at)| at == column.len());
+            return if whole { Ok(Step::End) } else { Err(Damage::TrailingBytes) };
+        };
+        self.at[columns::TAGS] += 1;
+        match tag {
+            tag::SAMPLE => self.sample(tables),
+            tag::FRAME => self.frame(tables),
+            tag::STACK => self.run(tables),
+            tag::EPOCH => {
+                self.counts = Counts::default();
+                self.predictor.start_epoch();
+                let next = tables.epoch().checked_add(1).ok_or(Damage::OverLimit)?;
+                tables.start_epoch(next);
+                Ok(Step::Record(Record::Epoch))
+            }
+            tag::IMAGE | tag::PROCESS | tag::THREAD => self.definition(tag, tables),
+            _ => self.other(tag, tables),
+        }
+    }
+
+    /// Reads from one column with a cursor that goes on where the last one stopped.
+    #[inline]
+    fn read<T>(
+        &mut self,
+        column: usize,
+        read: impl FnOnce(&mut Cursor<'_>) -> Result<T, Damage>,
+    ) -> Result<T, Damage> {
+        let mut cursor = Cursor::resume(&self.columns[column], self.at[column]);
+        let value = read(&mut cursor)?;
+        self.at[column] = cursor.position();
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<u64, Damage> {
+        self.read(columns::NUMBERS, Cursor::number)
+    }
+
+    fn number32(&mut self) -> Result<u32, Damage> {
+        self.read(columns::NUMBERS, Cursor::number32)
+    }
+
+    fn flag(&mut self) -> Result<bool, Damage> {
+        match self.number()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Damage::BadTag),
+        }
+    }
+
+    fn time(&mut self) -> Result<u64, Damage> {
+        let from = self.predictor.time_ns;
+        let time_ns = self.read(columns::NUMBERS, |cursor| cursor.difference(from))?;
+        self.predictor.time_ns = time_ns;
+        Ok(time_ns)
+    }
+
+    /// Reads a string's length; where its bytes lie.
+    fn string(&mut self) -> Result<Place, Damage> {
+        let len = usize::try_from(self.number()?).map_err(|_| Damage::OverLimit)?;
+        if len > limits::MAX_STRING {
+            return Err(Damage::OverLimit);
+        }
+        let start = self.at[columns::STRINGS];
+        self.read(columns::STRINGS, |cursor| cursor.take(len).map(|_| ()))?;
+        Ok(Place { start, end: start + len })
+    }
+
+    fn bytes(&self, place: Place) -> &[u8] {
+        self.columns[columns::STRINGS].get(place.start..place.end).unwrap_or_default()
+    }
+
+    #[inline]
+    fn sample(&mut self, tables: &Tables) -> Result<Step<'static>, Damage> {
+        let low = self.read(columns::TIME_LOW, Cursor::byte)?;
+        let high = self.read(columns::TIME_HIGH, Cursor::number)?;
+        if high >> 56 != 0 {
+            return Err(Damage::BadNumber);
+        }
+        let residual = varint::unfold(high << 8 | u64::from(low)).cast_unsigned();
+        let cpu = self.read(columns::CPU, Cursor::number32)?;
+        let state = *self.predictor.cpu(cpu);
+        let time_ns = state.expected_ns().wrapping_add(residual);
+        let thread = self.read(columns::THREAD, |cursor| cursor.difference(state.thread))?;
+        let weight = self.read(columns::WEIGHT, |cursor| cursor.difference(state.weight))?;
+        let leaf = self.read(columns::LEAF, Cursor::number32)?;
+        let callers = match self.read(columns::CALLERS, Cursor::number)? {
+            0 => state.callers,
+            distance => u32::try_from(distance - 1)
+                .ok()
+                .and_then(|distance| self.counts.nodes.checked_sub(distance))
+                .ok_or(Damage::ForwardReference)?,
+        };
+        let thread_id = u32::try_from(thread).map_err(|_| Damage::ForwardReference)?;
+        let state = self.predictor.cpu(cpu);
+        state.saw(time_ns);
+        state.thread = thread;
+        state.weight = weight;
+        state.callers = callers;
+        if thread_id >= self.counts.threads || leaf >= self.counts.frames || callers > self.counts.nodes {
+            return Err(Damage::ForwardReference);
+        }
+        let sample = Sample {
+            time_ns,
+            thread: ThreadId(thread_id),
+            cpu,
+            weight,
+            leaf: FrameId(leaf),
+            callers: StackId(callers),
+        };
+        let known = tables.thread(sample.thread).is_some()
+            && tables.frame(sample.leaf).is_some()
+            && (sample.callers == StackId::EMPTY || tables.node(sample.callers).is_some());
+        Ok(if known { Step::Record(Record::Sample(sample)) } else { Step::LeftOut })
+    }
+
+    fn frame(&mut self, tables: &mut Tables) -> Result<Step<'static>, Damage> {
+        if self.counts.frames >= limits::MAX_FRAMES {
+            return Err(Damage::OverLimit);
+        }
+        let frame = match self.read(columns::FRAME_IMAGE, Cursor::number)? {
+            tag::FRAME_JOINED => Frame::Joined,
+            tag::FRAME_TRUNCATED => {
+                let reason = self.read(columns::FRAME_ADDRESS, Cursor::number)?;
+                Frame::Truncated(tag::truncation(reason).ok_or(Damage::BadTag)?)
+            }
+            code => {
+                let image = self.known(code - tag::FRAME_CODE, self.counts.images)?;
+                let last = *self.predictor.address(image);
+                let address = self.read(columns::FRAME_ADDRESS, |cursor| cursor.difference(last))?;
+                *self.predictor.address(image) = address;
+                Frame::Code { image: ImageId(image), address }
+            }
+        };
+        self.counts.frames += 1;
+        if let Frame::Code { image, .. } = frame
+            && tables.image(image).is_none()
+        {
+            tables.skip_to(&self.counts);
+            return Ok(Step::LeftOut);
+        }
+        tables.define_frame(frame);
+        Ok(Step::Record(Record::Frame(frame)))
+    }
+
+    fn run<'a>(&'a mut self, tables: &mut Tables) -> Result<Step<'a>, Damage> {
+        let distance = self.read(columns::RUN, Cursor::number32)?;
+        let len = self.read(columns::RUN, Cursor::number32)?;
+        let parent = self.counts.nodes.checked_sub(distance).ok_or(Damage::ForwardReference)?;
+        if len == 0 {
+            return Err(Damage::BadRecord);
+        }
+        if len as usize > limits::MAX_RUN || len > limits::MAX_NODES - self.counts.nodes {
+            return Err(Damage::OverLimit);
+        }
+        self.frames.clear();
+        for _ in 0..len {
+            let frame = self.read(columns::RUN_FRAMES, Cursor::number32)?;
+            if frame >= self.counts.frames {
+                return Err(Damage::ForwardReference);
+            }
+            self.frames.push(FrameId(frame));
+        }
+        self.counts.nodes += len;
+        let parent = StackId(parent);
+        let known = (parent == StackId::EMPTY || tables.node(parent).is_some())
+            && self.frames.iter().all(|&frame| tables.frame(frame).is_some());
+        if !known {
+            tables.skip_to(&self.counts);
+            return Ok(Step::LeftOut);
+        }
+        let mut at = parent;
+        for &frame in &self.frames {
+            at = tables.define_node(Node { parent: at, frame });
+        }
+        Ok(Step::Record(Record::Stack(StackRun { parent, frames: &self.frames })))
+    }
+
+    fn definition<'a>(&'a mut self, tag: u8, tables: &mut Tables) -> Result<Step<'a>, Damage> {
+        match tag {
+            tag::IMAGE => {
+                let image = self.image()?;
+                if self.counts.images >= limits::MAX_IMAGES {
+                    return Err(Damage::OverLimit);
+                }
+                self.counts.images += 1;
+                let image = self.image_at(image);
+                tables.define_image(&image);
+                Ok(Step::Record(Record::Image(image)))
+            }
+            tag::PROCESS => {
+                let process = self.process()?;
+                self.counts.processes += 1;
+                tables.define_process(process);
+                Ok(Step::Record(Record::Process(process)))
+            }
+            _ => {
+                let time_ns = self.time()?;
+                let process = self.process_ago()?;
+                let thread = Thread { process, tid: self.number32()?, time_ns };
+                if self.counts.threads >= limits::MAX_THREADS {
+                    return Err(Damage::OverLimit);
+                }
+                self.counts.threads += 1;
+                if tables.process(process).is_none() {
+                    tables.skip_to(&self.counts);
+                    return Ok(Step::LeftOut);
+                }
+                tables.define_thread(thread);
+                Ok(Step::Record(Record::Thread(thread)))
+            }
+        }
+    }
+
+    fn other<'a>(&'a mut self, tag: u8, tables: &Tables) -> Result<Step<'a>, Damage> {
+        let record = match tag {
+            tag::SETTINGS => self.settings()?,
+            tag::HOST => self.host()?,
+            tag::LOST | tag::THROTTLE | tag::GAP | tag::PAUSE | tag::COUNTER | tag::END => self.fact(tag)?,
+            tag::GENERATED_NAME | tag::SYMBOL => return self.named(tag, tables),
+            tag::THREAD_NAME | tag::THREAD_EXIT => return self.of_thread(tag, tables),
+            _ => return self.of_process(tag, tables),
+        };
+        Ok(Step::Record(record))
+    }
+
+    fn settings(&mut self) -> Result<Record<'_>, Damage> {
+        let event = self.string()?;
+        let rate_hz = self.number32()?;
+        let stack_size_bytes = self.number32()?;
+        let flags = self.number()?;
+        if flags > 3 {
+            return Err(Damage::BadTag);
+        }
+        let start_monotonic_ns = self.time()?;
+        let start_realtime_ns = self.number()?;
+        Ok(Record::Settings(Settings {
+            event: self.bytes(event),
+            rate_hz,
+            stack_size_bytes,
+            kernel_frames: flags & 1 != 0,
+            follows_children: flags & 2 != 0,
+            start_monotonic_ns,
+            start_realtime_ns,
+        }))
+    }
+
+    fn host(&mut self) -> Result<Record<'_>, Damage> {
+        let mut strings = [Place::default(); 5];
+        for string in &mut strings {
+            *string = self.string()?;
+        }
+        let online_cpus = self.number32()?;
+        let [architecture, kernel_release, boot_id, kernel_build_id, cpu_model] =
+            strings.map(|place| self.bytes(place));
+        Ok(Record::Host(Host {
+            architecture,
+            kernel_release,
+            boot_id,
+            kernel_build_id,
+            cpu_model,
+            online_cpus,
+        }))
+    }
+
+    fn image(&mut self) -> Result<ImagePlaces, Damage> {
+        let kind = tag::image_kind(self.number()?).ok_or(Damage::BadTag)?;
+        let path = self.string()?;
+        let build_id = self.string()?;
+        let device = (self.number32()?, self.number32()?);
+        Ok(ImagePlaces {
+            path,
+            build_id,
+            rest: Image {
+                kind,
+                path: &[],
+                build_id: &[],
+                device,
+                inode: self.number()?,
+                file_size: self.number()?,
+                modified_ns: self.number()?,
+            },
+        })
+    }
+
+    fn image_at(&self, image: ImagePlaces) -> Image<'_> {
+        Image { path: self.bytes(image.path), build_id: self.bytes(image.build_id), ..image.rest }
+    }
+
+    fn process(&mut self) -> Result<Process, Damage> {
+        let time_ns = self.time()?;
+        let pid = self.number32()?;
+        let generation = self.number32()?;
+        let parent = match self.number32()? {
+            0 => None,
+            ago => {
+                let parent = self.counts.processes.checked_sub(ago).ok_or(Damage::ForwardReference)?;
+                Some(ProcessId(parent))
+            }
+        };
+        if self.counts.processes >= limits::MAX_PROCESSES {
+            return Err(Damage::OverLimit);
+        }
+        Ok(Process { pid, generation, parent, time_ns })
+    }
+
+    fn process_ago(&mut self) -> Result<ProcessId, Damage> {
+        let ago = self.number()?;
+        from_newest(self.counts.processes, ago).map(ProcessId)
+    }
+
+    fn fact(&mut self, tag: u8) -> Result<Record<'_>, Damage> {
+        if tag == tag::COUNTER {
+            let name = self.string()?;
+            let value = self.number()?;
+            return Ok(Record::Counter { name: self.bytes(name), value });
+        }
+        let time_ns = self.time()?;
+        Ok(match tag {
+            tag::LOST => {
+                let cpu = self.cpu()?;
+                Record::Lost { time_ns, cpu, events: self.number()? }
+            }
+            tag::THROTTLE => {
+                let cpu = self.cpu()?;
+                Record::Throttle { time_ns, cpu, throttled: self.flag()? }
+            }
+            tag::GAP => Record::Gap { start_ns: time_ns, end_ns: self.time()? },
+            tag::PAUSE => Record::Pause { time_ns, paused: self.flag()? },
+            _ => Record::End { time_ns },
+        })
+    }
+
+    fn cpu(&mut self) -> Result<Option<u32>, Damage> {
+        match self.number()? {
+            0 => Ok(None),
+            cpu => u32::try_from(cpu - 1).map(Some).map_err(|_| Damage::BadNumber),
+        }
+    }
+
+    fn named(&mut self, tag: u8, tables: &Tables) -> Result<Step<'_>, Damage> {
+        let time_ns = if tag == tag::GENERATED_NAME { self.time()? } else { 0 };
+        let image = self.number()?;
+        let image = self.known(image, self.counts.images)?;
+        let last = *self.predictor.address(image);
+        let address = self.read(columns::NUMBERS, |cursor| cursor.difference(last))?;
+        *self.predictor.address(image) = address;
+        let size = self.number()?;
+        let name = self.string()?;
+        let image = ImageId(image);
+        if tables.image(image).is_none() {
+            return Ok(Step::LeftOut);
+        }
+        let name = self.bytes(name);
+        Ok(Step::Record(match tag {
+            tag::GENERATED_NAME => Record::GeneratedName { image, time_ns, address, size, name },
+            _ => Record::Symbol { image, address, size, name },
+        }))
+    }
+
+    fn of_thread(&mut self, tag: u8, tables: &Tables) -> Result<Step<'_>, Damage> {
+        let time_ns = self.time()?;
+        let ago = self.number()?;
+        let thread = ThreadId(from_newest(self.counts.threads, ago)?);
+        let name = if tag == tag::THREAD_NAME { self.string()? } else { Place::default() };
+        if tables.thread(thread).is_none() {
+            return Ok(Step::LeftOut);
+        }
+        Ok(Step::Record(match tag {
+            tag::THREAD_NAME => Record::ThreadName { thread, time_ns, name: self.bytes(name) },
+            _ => Record::ThreadExit { thread, time_ns },
+        }))
+    }
+
+    fn of_process(&mut self, tag: u8, tables: &Tables) -> Result<Step<'_>, Damage> {
+        let time_ns = self.time()?;
+        let process = self.process_ago()?;
+        let known = tables.process(process).is_some();
+        let record = match tag {
+            tag::COMM => {
+                let comm = self.string()?;
+                Record::Comm { process, time_ns, comm: self.bytes(comm) }
+            }
+            tag::COMMAND_LINE => {
+                let arguments = self.string()?;
+                Record::CommandLine { process, time_ns, arguments: self.bytes(arguments) }
+            }
+            tag::FORK => {
+                let ago = self.number32()?;
+                let parent = self.counts.processes.checked_sub(ago).filter(|_| ago > 0);
+                let parent = ProcessId(parent.ok_or(Damage::ForwardReference)?);
+                if tables.process(parent).is_none() {
+                    return Ok(Step::LeftOut);
+                }
+                Record::Fork { parent, child: process, time_ns }
+            }
+            tag::EXEC => Record::Exec { process, time_ns },
+            tag::PROCESS_EXIT => Record::ProcessExit { process, time_ns },
+            tag::MAPPING => {
+                let (start_avma, end_avma) = self.range()?;
+                let file_offset = self.number()?;
+                let image = self.number()?;
+                let image = ImageId(self.known(image, self.counts.images)?);
+                if tables.image(image).is_none() {
+                    return Ok(Step::LeftOut);
+                }
+                Record::Mapping(Mapping { process, time_ns, start_avma, end_avma, file_offset, image })
+            }
+            tag::UNMAPPING => {
+                let (start_avma, end_avma) = self.range()?;
+                Record::Unmapping { process, time_ns, start_avma, end_avma }
+            }
+            tag::ANNOTATION => {
+                let key = self.string()?;
+                let value = self.string()?;
+                let (key, value) = (self.bytes(key), self.bytes(value));
+                Record::Annotation { process, time_ns, key, value }
+            }
+            _ => return Err(Damage::BadTag),
+        };
+        Ok(if known { Step::Record(record) } else { Step::LeftOut })
+    }
+
+    fn range(&mut self) -> Result<(u64, u64), Damage> {
+        let from = self.predictor.mapping_avma;
+        let start = self.read(columns::NUMBERS, |cursor| cursor.difference(from))?;
+        let len = self.number()?;
+        let end = start.checked_add(len).filter(|_| len > 0).ok_or(Damage::BadRecord)?;
+        self.predictor.mapping_avma = end;
+        Ok((start, end))
+    }
+
+    /// A number below `count` as an id.
+    fn known(&self, id: u64, count: u32) -> Result<u32, Damage> {
+        u32::try_from(id).ok().filter(|&id| id < count).ok_or(Damage::ForwardReference)
+    }
+}
+
+/// The id that was defined `ago` definitions before the newest.
+fn from_newest(count: u32, ago: u64) -> Result<u32, Damage> {
+    let ago = u32::try_from(ago).ok().and_then(|ago| ago.checked_add(1));
+    ago.and_then(|ago| count.checked_sub(ago)).ok_or(Damage::ForwardReference)
+}
+
+/// Where a string lies in its column.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    start: usize,
+    end: usize,
+}
+
+/// An image whose strings still lie in their column.
+struct ImagePlaces {
+    path: Place,
+    build_id: Place,
+    rest: Image<'static>,
+}

@@ -1,0 +1,171 @@
+//! Bytes of a file, block by block, with damage stepped over.
+
+use crate::block::frame::{BLOCK_HEADER_LEN, BlockHeader, MARKER};
+use crate::error::{Damage, ReadError};
+use crate::header::{self, HEADER_LEN};
+use std::io::{self, Read};
+
+/// Reads blocks one after the other from a stream.
+#[derive(Debug)]
+pub(crate) struct BlockSource<R> {
+    input: R,
+    /// Bytes read and not yet used: `buffer[used..]`.
+    buffer: Vec<u8>,
+    used: usize,
+    /// Offset in the file of `buffer[used]`.
+    offset: u64,
+}
+
+/// What was found at the next place of a file.
+#[derive(Debug)]
+pub(crate) enum Found<'a> {
+    /// A block whose payload has the right checksum.
+    Block { offset: u64, header: BlockHeader, payload: &'a [u8] },
+    /// Bytes that are no sound block, up to the next place that begins as one.
+    Damaged { offset: u64, len: u64, damage: Damage, kind: Option<u8>, payload: &'a [u8] },
+    /// A block begins here that is not whole: the file is torn, or still grows.
+    Partial { offset: u64 },
+    /// The file ends here, between blocks.
+    End { offset: u64 },
+}
+
+/// How much is read at once.
+const CHUNK: usize = 256 << 10;
+
+impl<R: Read> BlockSource<R> {
+    /// Reads and checks the file header.
+    pub(crate) fn open(input: R) -> Result<Self, ReadError> {
+        let mut source = Self { input, buffer: Vec::new(), used: 0, offset: 0 };
+        source.fill(HEADER_LEN)?;
+        header::decode(source.rest())?;
+        source.use_up(HEADER_LEN);
+        Ok(source)
+    }
+
+    /// Goes on from an offset that is known to be between blocks, on a stream that stands there.
+    pub(crate) fn resume(input: R, offset: u64) -> Self {
+        Self { input, buffer: Vec::new(), used: 0, offset }
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(crate) fn input_mut(&mut self) -> &mut R {
+        &mut self.input
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.used..]
+    }
+
+    fn use_up(&mut self, len: usize) {
+        self.used += len;
+        self.offset += len as u64;
+    }
+
+    /// Reads until `len` bytes are there, or the input ends; returns whether they are.
+    fn fill(&mut self, len: usize) -> Result<bool, ReadError> {
+        if self.rest().len() >= len {
+            return Ok(true);
+        }
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        while self.buffer.len() < len {
+            let have = self.buffer.len();
+            // Grow by what is really there: a length in a damaged header allocates nothing by itself.
+            let step = (len - have).clamp(1, CHUNK).max(CHUNK.min(len.max(CHUNK) - have));
+            self.buffer.resize(have + step, 0);
+            let read = loop {
+                match self.input.read(&mut self.buffer[have..]) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    other => break other,
+                }
+            };
+            let read = match read {
+                Ok(read) => read,
+                Err(source) => {
+                    self.buffer.truncate(have);
+                    return Err(ReadError::Io { offset: self.offset + have as u64, source });
+                }
+            };
+            self.buffer.truncate(have + read);
+            if read == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the next block, or what is in its place.
+    ///
+    /// After `Partial` and `End` a later call looks again: the file may have grown.
+    pub(crate) fn next(&mut self) -> Result<Found<'_>, ReadError> {
+        let offset = self.offset;
+        if !self.fill(BLOCK_HEADER_LEN)? {
+            return self.at_end();
+        }
+        let header = match self.rest().first_chunk().map(BlockHeader::decode) {
+            Some(Ok(header)) => header,
+            Some(Err(damage)) => return self.resynchronize(damage),
+            None => return self.at_end(),
+        };
+        let payload_len = header.payload_len as usize;
+        if !self.fill(BLOCK_HEADER_LEN + payload_len)? {
+            return Ok(Found::Partial { offset });
+        }
+        let start = self.used + BLOCK_HEADER_LEN;
+        self.use_up(BLOCK_HEADER_LEN + payload_len);
+        let payload = &self.buffer[start..start + payload_len];
+        if crc32c::crc32c(payload) == header.payload_crc {
+            return Ok(Found::Block { offset, header, payload });
+        }
+        Ok(Found::Damaged {
+            offset,
+            len: header.block_len(),
+            damage: Damage::BadChecksum,
+            kind: Some(header.kind.0),
+            payload,
+        })
+    }
+
+    /// Fewer bytes are left than a block header has.
+    fn at_end(&self) -> Result<Found<'_>, ReadError> {
+        let offset = self.offset;
+        Ok(if self.rest().is_empty() { Found::End { offset } } else { Found::Partial { offset } })
+    }
+
+    /// Looks for the next place that begins with a sound block header.
+    fn resynchronize(&mut self, damage: Damage) -> Result<Found<'_>, ReadError> {
+        let offset = self.offset;
+        self.use_up(1);
+        loop {
+            let more = self.fill(BLOCK_HEADER_LEN)?;
+            let rest = self.rest();
+            let at = rest.windows(MARKER.len()).position(|window| window == MARKER);
+            match at {
+                Some(at) => {
+                    self.use_up(at);
+                    let whole = self.fill(BLOCK_HEADER_LEN)?;
+                    let sound = self.rest().first_chunk().is_some_and(|header| BlockHeader::decode(header).is_ok());
+                    if sound || !whole {
+                        break;
+                    }
+                    self.use_up(1);
+                }
+                None if more => {
+                    // A marker may begin in the last three bytes.
+                    let passed = rest.len() - (MARKER.len() - 1);
+                    self.use_up(passed);
+                }
+                None => {
+                    let left = rest.len();
+                    self.use_up(left);
+                    break;
+                }
+            }
+        }
+        let len = self.offset - offset;
+        Ok(Found::Damaged { offset, len, damage, kind: None, payload: &[] })
+    }
+}

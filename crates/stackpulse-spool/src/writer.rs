@@ -1,0 +1,253 @@
+//! Records into a file, whole blocks at a time.
+
+use crate::block::column;
+use crate::block::frame::{BlockHeader, BlockKind};
+use crate::decode::Preface;
+use crate::encode::Encoder;
+use crate::end::{End, Outcome};
+use crate::error::{Damage, WriteError};
+use crate::header;
+use crate::index::{Index, IndexEntry};
+use crate::record::Record;
+use crate::sink::RecordSink;
+use std::fmt;
+use std::io::{self, Write};
+use zstd::bulk::Compressor;
+
+/// How a spool is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriterOptions {
+    /// zstd level; zero stores columns as they are.
+    pub compression_level: i32,
+    /// A block is published when its columns hold this many bytes.
+    pub block_bytes: usize,
+}
+
+impl Default for WriterOptions {
+    /// Level 3 (measured against 1 and 2 in `docs/benchmarks.md`), 1 MiB blocks.
+    fn default() -> Self {
+        Self { compression_level: 3, block_bytes: 1 << 20 }
+    }
+}
+
+impl WriterOptions {
+    /// Sets the compression level.
+    #[must_use]
+    pub fn compression_level(mut self, level: i32) -> Self {
+        self.compression_level = level;
+        self
+    }
+
+    /// Sets the block size.
+    #[must_use]
+    pub fn block_bytes(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+}
+
+/// Writes a spool, once, from its beginning to its end.
+///
+/// What was published survives whatever happens later. After a failed write the spool ends at its last
+/// whole block: the failure is returned once, and every later call answers [`WriteError::Ended`].
+pub struct Writer<W> {
+    out: W,
+    encoder: Encoder,
+    compressor: Option<Compressor<'static>>,
+    options: WriterOptions,
+    index: Index,
+    sequence: u32,
+    written: u64,
+    failed: bool,
+    /// The payload being put together; kept for its memory.
+    payload: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a spool on `out`, which must be empty.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`, and of the compressor's memory.
+    pub fn new(mut out: W, options: WriterOptions) -> Result<Self, WriteError> {
+        let compressor = match options.compression_level {
+            0 => None,
+            level => Some(Compressor::new(level)?),
+        };
+        let header = header::encode();
+        write_whole(&mut out, &header)?;
+        Ok(Self {
+            out,
+            encoder: Encoder::new(),
+            compressor,
+            options,
+            index: Index::default(),
+            sequence: 0,
+            written: header.len() as u64,
+            failed: false,
+            payload: Vec::new(),
+        })
+    }
+
+    /// Makes everything taken so far visible to readers, as one whole block. Without anything new it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn publish(&mut self) -> Result<(), WriteError> {
+        if self.failed {
+            return Err(WriteError::Ended);
+        }
+        if self.encoder.is_empty() {
+            return Ok(());
+        }
+        let start = self.encoder.start();
+        let preface =
+            Preface { start, records: self.encoder.records(), samples: self.encoder.samples() };
+        let times = self.encoder.times().unwrap_or((start.base_ns, start.base_ns));
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.clear();
+        preface.encode(&mut payload);
+        column::encode(self.encoder.columns(), self.compressor.as_mut(), &mut payload);
+        self.index.push(IndexEntry {
+            offset: self.written,
+            epoch: start.epoch,
+            first_ns: times.0,
+            last_ns: times.1,
+            samples: preface.samples,
+        });
+        let written = self.write_block(BlockKind::RECORDS, &payload);
+        self.payload = payload;
+        self.encoder.restart();
+        written
+    }
+
+    /// Returns the bytes written so far.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.written
+    }
+
+    /// Returns the number of the current epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.encoder.epoch()
+    }
+
+    /// Publishes, and ends the spool as finished.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output; [`Unfinished`] gives it back.
+    pub fn finish(self) -> Result<W, Unfinished<W>> {
+        self.end(Outcome::Finished)
+    }
+
+    /// Publishes, and ends the spool as aborted: readable, but not what was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output; [`Unfinished`] gives it back.
+    pub fn abort(self) -> Result<W, Unfinished<W>> {
+        self.end(Outcome::Aborted)
+    }
+
+    /// Returns the output as it is; the spool on it is torn.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn end(mut self, outcome: Outcome) -> Result<W, Unfinished<W>> {
+        match self.write_end(outcome) {
+            Ok(()) => Ok(self.out),
+            Err(error) => Err(Unfinished { error, out: self.out }),
+        }
+    }
+
+    fn write_end(&mut self, outcome: Outcome) -> Result<(), WriteError> {
+        self.publish()?;
+        let index_offset = self.written;
+        let index = self.index.encode();
+        self.write_block(BlockKind::INDEX, &index)?;
+        let end = End { outcome, index_offset, names_offset: 0 };
+        self.write_block(BlockKind::END, &end.encode())
+    }
+
+    fn write_block(&mut self, kind: BlockKind, payload: &[u8]) -> Result<(), WriteError> {
+        let header =
+            BlockHeader::of(kind, self.sequence, payload).map_err(WriteError::Invalid)?.encode();
+        let written = write_whole(&mut self.out, &header)
+            .and_then(|()| write_whole(&mut self.out, payload))
+            .and_then(|()| self.out.flush());
+        if let Err(error) = written {
+            self.failed = true;
+            return Err(WriteError::Io(error));
+        }
+        self.sequence += 1;
+        self.written += (header.len() + payload.len()) as u64;
+        Ok(())
+    }
+}
+
+/// A spool that could not be ended as asked, and what it was written to.
+pub struct Unfinished<W> {
+    /// Why.
+    pub error: WriteError,
+    /// The output.
+    pub out: W,
+}
+
+impl<W> fmt::Debug for Unfinished<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unfinished").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<W> fmt::Display for Unfinished<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<W> std::error::Error for Unfinished<W> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl<W> fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("written", &self.written).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> RecordSink for Writer<W> {
+    type Error = WriteError;
+
+    fn record(&mut self, record: &Record<'_>) -> Result<(), WriteError> {
+        if self.failed {
+            return Err(WriteError::Ended);
+        }
+        self.encoder.encode(record).map_err(WriteError::Invalid)?;
+        if self.encoder.len() >= self.options.block_bytes.min(LARGEST_BLOCK) {
+            self.publish()?;
+        }
+        Ok(())
+    }
+}
+
+/// Blocks are published at this size at the latest: with the longest record after it, within the limits.
+const LARGEST_BLOCK: usize = 16 << 20;
+
+/// Writes all bytes; signals and short writes go on.
+fn write_whole(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    out.write_all(bytes)
+}
+
+/// A record that a writer refused and why, for those who keep both apart.
+impl From<Damage> for WriteError {
+    fn from(damage: Damage) -> Self {
+        Self::Invalid(damage)
+    }
+}
