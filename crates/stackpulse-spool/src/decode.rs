@@ -6,8 +6,8 @@ use crate::encode::Start;
 use crate::error::Damage;
 use crate::limits;
 use crate::record::{
-    Frame, FrameId, Host, Image, ImageId, Mapping, Process, ProcessId, Record, Sample, Settings, StackId,
-    StackRun, Thread, ThreadId,
+    Frame, FrameId, Host, Image, ImageId, Mapping, Process, ProcessId, Record, Sample, Settings,
+    StackId, StackRun, Thread, ThreadId,
 };
 use crate::tables::{Counts, Node, Tables};
 use crate::tag;
@@ -22,7 +22,17 @@ pub(crate) struct Decoder {
     at: [usize; columns::COUNT],
     predictor: Predictor,
     counts: Counts,
+    /// The record last read, its strings and frames left out: they lie in `strings` and `frames`.
+    current: Record<'static>,
+    strings: Strings,
     frames: Vec<FrameId>,
+}
+
+/// Where the strings of the current record lie, in the order of its fields.
+#[derive(Clone, Copy, Debug, Default)]
+struct Strings {
+    places: [Place; 5],
+    len: usize,
 }
 
 impl std::fmt::Debug for Decoder {
@@ -32,9 +42,10 @@ impl std::fmt::Debug for Decoder {
 }
 
 /// What the next tag of a block led to.
-pub(crate) enum Step<'a> {
-    /// A record.
-    Record(Record<'a>),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A record: see [`Decoder::record`].
+    Record,
     /// A record that refers to what a damaged block took along.
     LeftOut,
     /// No record is left.
@@ -88,6 +99,8 @@ impl Decoder {
             at: [0; columns::COUNT],
             predictor: Predictor::new(),
             counts: Counts::default(),
+            current: Record::Epoch,
+            strings: Strings::default(),
             frames: Vec::new(),
         })
     }
@@ -107,12 +120,13 @@ impl Decoder {
     }
 
     /// Reads the next record, and defines in `tables` what it defines.
-    pub(crate) fn next<'a>(&'a mut self, tables: &mut Tables) -> Result<Step<'a>, Damage> {
+    pub(crate) fn step(&mut self, tables: &mut Tables) -> Result<Step, Damage> {
         let Some(&tag) = self.columns[columns::TAGS].get(self.at[columns::TAGS]) else {
             let whole = self.columns.iter().zip(&self.at).all(|(column, &at)| at == column.len());
             return if whole { Ok(Step::End) } else { Err(Damage::TrailingBytes) };
         };
         self.at[columns::TAGS] += 1;
+        self.strings.len = 0;
         match tag {
             tag::SAMPLE => self.sample(tables),
             tag::FRAME => self.frame(tables),
@@ -122,19 +136,41 @@ impl Decoder {
                 self.predictor.start_epoch();
                 let next = tables.epoch().checked_add(1).ok_or(Damage::OverLimit)?;
                 tables.start_epoch(next);
-                Ok(Step::Record(Record::Epoch))
+                self.deliver(Record::Epoch)
             }
             tag::IMAGE | tag::PROCESS | tag::THREAD => self.definition(tag, tables),
             _ => self.other(tag, tables),
         }
     }
 
+    /// Returns the record that [`step`](Self::step) read last.
+    pub(crate) fn record(&self) -> Record<'_> {
+        attach(self.current, &self.frames, |at| self.bytes(self.strings.places[at]))
+    }
+
+    /// Whether the last step was at a sample.
+    pub(crate) fn is_at_sample(&self) -> bool {
+        matches!(self.current, Record::Sample(_))
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "reads as the end of every branch")]
+    fn deliver(&mut self, record: Record<'static>) -> Result<Step, Damage> {
+        self.current = record;
+        Ok(Step::Record)
+    }
+
+    /// Delivers a record if what it refers to is there.
+    fn deliver_if(&mut self, known: bool, record: Record<'static>) -> Result<Step, Damage> {
+        self.current = record;
+        Ok(if known { Step::Record } else { Step::LeftOut })
+    }
+
     /// Reads from one column with a cursor that goes on where the last one stopped.
     #[inline]
-    fn read<T>(
-        &mut self,
+    fn read<'a, T>(
+        &'a mut self,
         column: usize,
-        read: impl FnOnce(&mut Cursor<'_>) -> Result<T, Damage>,
+        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Damage>,
     ) -> Result<T, Damage> {
         let mut cursor = Cursor::resume(&self.columns[column], self.at[column]);
         let value = read(&mut cursor)?;
@@ -165,15 +201,19 @@ impl Decoder {
         Ok(time_ns)
     }
 
-    /// Reads a string's length; where its bytes lie.
-    fn string(&mut self) -> Result<Place, Damage> {
+    /// Passes over a string and notes where it lies; what is returned stands for it in the record.
+    fn string(&mut self) -> Result<&'static [u8], Damage> {
         let len = usize::try_from(self.number()?).map_err(|_| Damage::OverLimit)?;
         if len > limits::MAX_STRING {
             return Err(Damage::OverLimit);
         }
         let start = self.at[columns::STRINGS];
         self.read(columns::STRINGS, |cursor| cursor.take(len).map(|_| ()))?;
-        Ok(Place { start, end: start + len })
+        if let Some(place) = self.strings.places.get_mut(self.strings.len) {
+            *place = Place { start, end: start + len };
+            self.strings.len += 1;
+        }
+        Ok(&[])
     }
 
     fn bytes(&self, place: Place) -> &[u8] {
@@ -181,7 +221,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn sample(&mut self, tables: &Tables) -> Result<Step<'static>, Damage> {
+    fn sample(&mut self, tables: &Tables) -> Result<Step, Damage> {
         let low = self.read(columns::TIME_LOW, Cursor::byte)?;
         let high = self.read(columns::TIME_HIGH, Cursor::number)?;
         if high >> 56 != 0 {
@@ -207,7 +247,10 @@ impl Decoder {
         state.thread = thread;
         state.weight = weight;
         state.callers = callers;
-        if thread_id >= self.counts.threads || leaf >= self.counts.frames || callers > self.counts.nodes {
+        if thread_id >= self.counts.threads
+            || leaf >= self.counts.frames
+            || callers > self.counts.nodes
+        {
             return Err(Damage::ForwardReference);
         }
         let sample = Sample {
@@ -221,10 +264,10 @@ impl Decoder {
         let known = tables.thread(sample.thread).is_some()
             && tables.frame(sample.leaf).is_some()
             && (sample.callers == StackId::EMPTY || tables.node(sample.callers).is_some());
-        Ok(if known { Step::Record(Record::Sample(sample)) } else { Step::LeftOut })
+        self.deliver_if(known, Record::Sample(sample))
     }
 
-    fn frame(&mut self, tables: &mut Tables) -> Result<Step<'static>, Damage> {
+    fn frame(&mut self, tables: &mut Tables) -> Result<Step, Damage> {
         if self.counts.frames >= limits::MAX_FRAMES {
             return Err(Damage::OverLimit);
         }
@@ -235,9 +278,10 @@ impl Decoder {
                 Frame::Truncated(tag::truncation(reason).ok_or(Damage::BadTag)?)
             }
             code => {
-                let image = self.known(code - tag::FRAME_CODE, self.counts.images)?;
+                let image = known(code - tag::FRAME_CODE, self.counts.images)?;
                 let last = *self.predictor.address(image);
-                let address = self.read(columns::FRAME_ADDRESS, |cursor| cursor.difference(last))?;
+                let address =
+                    self.read(columns::FRAME_ADDRESS, |cursor| cursor.difference(last))?;
                 *self.predictor.address(image) = address;
                 Frame::Code { image: ImageId(image), address }
             }
@@ -247,13 +291,13 @@ impl Decoder {
             && tables.image(image).is_none()
         {
             tables.skip_to(&self.counts);
-            return Ok(Step::LeftOut);
+            return self.deliver_if(false, Record::Frame(frame));
         }
         tables.define_frame(frame);
-        Ok(Step::Record(Record::Frame(frame)))
+        self.deliver(Record::Frame(frame))
     }
 
-    fn run<'a>(&'a mut self, tables: &mut Tables) -> Result<Step<'a>, Damage> {
+    fn run(&mut self, tables: &mut Tables) -> Result<Step, Damage> {
         let distance = self.read(columns::RUN, Cursor::number32)?;
         let len = self.read(columns::RUN, Cursor::number32)?;
         let parent = self.counts.nodes.checked_sub(distance).ok_or(Damage::ForwardReference)?;
@@ -275,18 +319,19 @@ impl Decoder {
         let parent = StackId(parent);
         let known = (parent == StackId::EMPTY || tables.node(parent).is_some())
             && self.frames.iter().all(|&frame| tables.frame(frame).is_some());
+        let record = Record::Stack(StackRun { parent, frames: &[] });
         if !known {
             tables.skip_to(&self.counts);
-            return Ok(Step::LeftOut);
+            return self.deliver_if(false, record);
         }
         let mut at = parent;
         for &frame in &self.frames {
             at = tables.define_node(Node { parent: at, frame });
         }
-        Ok(Step::Record(Record::Stack(StackRun { parent, frames: &self.frames })))
+        self.deliver(record)
     }
 
-    fn definition<'a>(&'a mut self, tag: u8, tables: &mut Tables) -> Result<Step<'a>, Damage> {
+    fn definition(&mut self, tag: u8, tables: &mut Tables) -> Result<Step, Damage> {
         match tag {
             tag::IMAGE => {
                 let image = self.image()?;
@@ -294,15 +339,17 @@ impl Decoder {
                     return Err(Damage::OverLimit);
                 }
                 self.counts.images += 1;
-                let image = self.image_at(image);
-                tables.define_image(&image);
-                Ok(Step::Record(Record::Image(image)))
+                self.current = Record::Image(image);
+                if let Record::Image(image) = self.record() {
+                    tables.define_image(&image);
+                }
+                Ok(Step::Record)
             }
             tag::PROCESS => {
-                let process = self.process()?;
+                let process = self.process(tables)?;
                 self.counts.processes += 1;
                 tables.define_process(process);
-                Ok(Step::Record(Record::Process(process)))
+                self.deliver(Record::Process(process))
             }
             _ => {
                 let time_ns = self.time()?;
@@ -314,27 +361,35 @@ impl Decoder {
                 self.counts.threads += 1;
                 if tables.process(process).is_none() {
                     tables.skip_to(&self.counts);
-                    return Ok(Step::LeftOut);
+                    return self.deliver_if(false, Record::Thread(thread));
                 }
                 tables.define_thread(thread);
-                Ok(Step::Record(Record::Thread(thread)))
+                self.deliver(Record::Thread(thread))
             }
         }
     }
 
-    fn other<'a>(&'a mut self, tag: u8, tables: &Tables) -> Result<Step<'a>, Damage> {
-        let record = match tag {
-            tag::SETTINGS => self.settings()?,
-            tag::HOST => self.host()?,
-            tag::LOST | tag::THROTTLE | tag::GAP | tag::PAUSE | tag::COUNTER | tag::END => self.fact(tag)?,
-            tag::GENERATED_NAME | tag::SYMBOL => return self.named(tag, tables),
-            tag::THREAD_NAME | tag::THREAD_EXIT => return self.of_thread(tag, tables),
-            _ => return self.of_process(tag, tables),
-        };
-        Ok(Step::Record(record))
+    fn other(&mut self, tag: u8, tables: &Tables) -> Result<Step, Damage> {
+        match tag {
+            tag::SETTINGS => {
+                let settings = self.settings()?;
+                self.deliver(Record::Settings(settings))
+            }
+            tag::HOST => {
+                let host = self.host()?;
+                self.deliver(Record::Host(host))
+            }
+            tag::LOST | tag::THROTTLE | tag::GAP | tag::PAUSE | tag::COUNTER | tag::END => {
+                let fact = self.fact(tag)?;
+                self.deliver(fact)
+            }
+            tag::GENERATED_NAME | tag::SYMBOL => self.named(tag, tables),
+            tag::THREAD_NAME | tag::THREAD_EXIT => self.of_thread(tag, tables),
+            _ => self.of_process(tag, tables),
+        }
     }
 
-    fn settings(&mut self) -> Result<Record<'_>, Damage> {
+    fn settings(&mut self) -> Result<Settings<'static>, Damage> {
         let event = self.string()?;
         let rate_hz = self.number32()?;
         let stack_size_bytes = self.number32()?;
@@ -342,70 +397,51 @@ impl Decoder {
         if flags > 3 {
             return Err(Damage::BadTag);
         }
-        let start_monotonic_ns = self.time()?;
-        let start_realtime_ns = self.number()?;
-        Ok(Record::Settings(Settings {
-            event: self.bytes(event),
+        Ok(Settings {
+            event,
             rate_hz,
             stack_size_bytes,
             kernel_frames: flags & 1 != 0,
             follows_children: flags & 2 != 0,
-            start_monotonic_ns,
-            start_realtime_ns,
-        }))
-    }
-
-    fn host(&mut self) -> Result<Record<'_>, Damage> {
-        let mut strings = [Place::default(); 5];
-        for string in &mut strings {
-            *string = self.string()?;
-        }
-        let online_cpus = self.number32()?;
-        let [architecture, kernel_release, boot_id, kernel_build_id, cpu_model] =
-            strings.map(|place| self.bytes(place));
-        Ok(Record::Host(Host {
-            architecture,
-            kernel_release,
-            boot_id,
-            kernel_build_id,
-            cpu_model,
-            online_cpus,
-        }))
-    }
-
-    fn image(&mut self) -> Result<ImagePlaces, Damage> {
-        let kind = tag::image_kind(self.number()?).ok_or(Damage::BadTag)?;
-        let path = self.string()?;
-        let build_id = self.string()?;
-        let device = (self.number32()?, self.number32()?);
-        Ok(ImagePlaces {
-            path,
-            build_id,
-            rest: Image {
-                kind,
-                path: &[],
-                build_id: &[],
-                device,
-                inode: self.number()?,
-                file_size: self.number()?,
-                modified_ns: self.number()?,
-            },
+            start_monotonic_ns: self.time()?,
+            start_realtime_ns: self.number()?,
         })
     }
 
-    fn image_at(&self, image: ImagePlaces) -> Image<'_> {
-        Image { path: self.bytes(image.path), build_id: self.bytes(image.build_id), ..image.rest }
+    fn host(&mut self) -> Result<Host<'static>, Damage> {
+        Ok(Host {
+            architecture: self.string()?,
+            kernel_release: self.string()?,
+            boot_id: self.string()?,
+            kernel_build_id: self.string()?,
+            cpu_model: self.string()?,
+            online_cpus: self.number32()?,
+        })
     }
 
-    fn process(&mut self) -> Result<Process, Damage> {
+    fn image(&mut self) -> Result<Image<'static>, Damage> {
+        Ok(Image {
+            kind: tag::image_kind(self.number()?).ok_or(Damage::BadTag)?,
+            path: self.string()?,
+            build_id: self.string()?,
+            device: (self.number32()?, self.number32()?),
+            inode: self.number()?,
+            file_size: self.number()?,
+            modified_ns: self.number()?,
+        })
+    }
+
+    fn process(&mut self, tables: &Tables) -> Result<Process, Damage> {
         let time_ns = self.time()?;
         let pid = self.number32()?;
         let generation = self.number32()?;
         let parent = match self.number32()? {
             0 => None,
             ago => {
-                let parent = self.counts.processes.checked_sub(ago).ok_or(Damage::ForwardReference)?;
-                Some(ProcessId(parent))
+                let parent =
+                    self.counts.processes.checked_sub(ago).ok_or(Damage::ForwardReference)?;
+                // A parent that a damaged block took along is not known any more.
+                Some(ProcessId(parent)).filter(|&parent| tables.process(parent).is_some())
             }
         };
         if self.counts.processes >= limits::MAX_PROCESSES {
@@ -419,21 +455,15 @@ impl Decoder {
         from_newest(self.counts.processes, ago).map(ProcessId)
     }
 
-    fn fact(&mut self, tag: u8) -> Result<Record<'_>, Damage> {
+    fn fact(&mut self, tag: u8) -> Result<Record<'static>, Damage> {
         if tag == tag::COUNTER {
-            let name = self.string()?;
-            let value = self.number()?;
-            return Ok(Record::Counter { name: self.bytes(name), value });
+            return Ok(Record::Counter { name: self.string()?, value: self.number()? });
         }
         let time_ns = self.time()?;
         Ok(match tag {
-            tag::LOST => {
-                let cpu = self.cpu()?;
-                Record::Lost { time_ns, cpu, events: self.number()? }
-            }
+            tag::LOST => Record::Lost { time_ns, cpu: self.cpu()?, events: self.number()? },
             tag::THROTTLE => {
-                let cpu = self.cpu()?;
-                Record::Throttle { time_ns, cpu, throttled: self.flag()? }
+                Record::Throttle { time_ns, cpu: self.cpu()?, throttled: self.flag()? }
             }
             tag::GAP => Record::Gap { start_ns: time_ns, end_ns: self.time()? },
             tag::PAUSE => Record::Pause { time_ns, paused: self.flag()? },
@@ -448,60 +478,48 @@ impl Decoder {
         }
     }
 
-    fn named(&mut self, tag: u8, tables: &Tables) -> Result<Step<'_>, Damage> {
+    fn named(&mut self, tag: u8, tables: &Tables) -> Result<Step, Damage> {
         let time_ns = if tag == tag::GENERATED_NAME { self.time()? } else { 0 };
         let image = self.number()?;
-        let image = self.known(image, self.counts.images)?;
+        let image = known(image, self.counts.images)?;
         let last = *self.predictor.address(image);
         let address = self.read(columns::NUMBERS, |cursor| cursor.difference(last))?;
         *self.predictor.address(image) = address;
         let size = self.number()?;
         let name = self.string()?;
         let image = ImageId(image);
-        if tables.image(image).is_none() {
-            return Ok(Step::LeftOut);
-        }
-        let name = self.bytes(name);
-        Ok(Step::Record(match tag {
+        let record = match tag {
             tag::GENERATED_NAME => Record::GeneratedName { image, time_ns, address, size, name },
             _ => Record::Symbol { image, address, size, name },
-        }))
+        };
+        self.deliver_if(tables.image(image).is_some(), record)
     }
 
-    fn of_thread(&mut self, tag: u8, tables: &Tables) -> Result<Step<'_>, Damage> {
+    fn of_thread(&mut self, tag: u8, tables: &Tables) -> Result<Step, Damage> {
         let time_ns = self.time()?;
         let ago = self.number()?;
         let thread = ThreadId(from_newest(self.counts.threads, ago)?);
-        let name = if tag == tag::THREAD_NAME { self.string()? } else { Place::default() };
-        if tables.thread(thread).is_none() {
-            return Ok(Step::LeftOut);
-        }
-        Ok(Step::Record(match tag {
-            tag::THREAD_NAME => Record::ThreadName { thread, time_ns, name: self.bytes(name) },
+        let record = match tag {
+            tag::THREAD_NAME => Record::ThreadName { thread, time_ns, name: self.string()? },
             _ => Record::ThreadExit { thread, time_ns },
-        }))
+        };
+        self.deliver_if(tables.thread(thread).is_some(), record)
     }
 
-    fn of_process(&mut self, tag: u8, tables: &Tables) -> Result<Step<'_>, Damage> {
+    fn of_process(&mut self, tag: u8, tables: &Tables) -> Result<Step, Damage> {
         let time_ns = self.time()?;
         let process = self.process_ago()?;
-        let known = tables.process(process).is_some();
+        let mut is_known = tables.process(process).is_some();
         let record = match tag {
-            tag::COMM => {
-                let comm = self.string()?;
-                Record::Comm { process, time_ns, comm: self.bytes(comm) }
-            }
+            tag::COMM => Record::Comm { process, time_ns, comm: self.string()? },
             tag::COMMAND_LINE => {
-                let arguments = self.string()?;
-                Record::CommandLine { process, time_ns, arguments: self.bytes(arguments) }
+                Record::CommandLine { process, time_ns, arguments: self.string()? }
             }
             tag::FORK => {
                 let ago = self.number32()?;
                 let parent = self.counts.processes.checked_sub(ago).filter(|_| ago > 0);
                 let parent = ProcessId(parent.ok_or(Damage::ForwardReference)?);
-                if tables.process(parent).is_none() {
-                    return Ok(Step::LeftOut);
-                }
+                is_known &= tables.process(parent).is_some();
                 Record::Fork { parent, child: process, time_ns }
             }
             tag::EXEC => Record::Exec { process, time_ns },
@@ -510,25 +528,27 @@ impl Decoder {
                 let (start_avma, end_avma) = self.range()?;
                 let file_offset = self.number()?;
                 let image = self.number()?;
-                let image = ImageId(self.known(image, self.counts.images)?);
-                if tables.image(image).is_none() {
-                    return Ok(Step::LeftOut);
-                }
-                Record::Mapping(Mapping { process, time_ns, start_avma, end_avma, file_offset, image })
+                let image = ImageId(known(image, self.counts.images)?);
+                is_known &= tables.image(image).is_some();
+                Record::Mapping(Mapping {
+                    process,
+                    time_ns,
+                    start_avma,
+                    end_avma,
+                    file_offset,
+                    image,
+                })
             }
             tag::UNMAPPING => {
                 let (start_avma, end_avma) = self.range()?;
                 Record::Unmapping { process, time_ns, start_avma, end_avma }
             }
             tag::ANNOTATION => {
-                let key = self.string()?;
-                let value = self.string()?;
-                let (key, value) = (self.bytes(key), self.bytes(value));
-                Record::Annotation { process, time_ns, key, value }
+                Record::Annotation { process, time_ns, key: self.string()?, value: self.string()? }
             }
             _ => return Err(Damage::BadTag),
         };
-        Ok(if known { Step::Record(record) } else { Step::LeftOut })
+        self.deliver_if(is_known, record)
     }
 
     fn range(&mut self) -> Result<(u64, u64), Damage> {
@@ -539,11 +559,11 @@ impl Decoder {
         self.predictor.mapping_avma = end;
         Ok((start, end))
     }
+}
 
-    /// A number below `count` as an id.
-    fn known(&self, id: u64, count: u32) -> Result<u32, Damage> {
-        u32::try_from(id).ok().filter(|&id| id < count).ok_or(Damage::ForwardReference)
-    }
+/// A number below `count` as an id.
+fn known(id: u64, count: u32) -> Result<u32, Damage> {
+    u32::try_from(id).ok().filter(|&id| id < count).ok_or(Damage::ForwardReference)
 }
 
 /// The id that was defined `ago` definitions before the newest.
@@ -559,9 +579,43 @@ struct Place {
     end: usize,
 }
 
-/// An image whose strings still lie in their column.
-struct ImagePlaces {
-    path: Place,
-    build_id: Place,
-    rest: Image<'static>,
+/// Puts strings and frames back into a record that was decoded without them.
+fn attach<'a>(
+    record: Record<'static>,
+    frames: &'a [FrameId],
+    string: impl Fn(usize) -> &'a [u8],
+) -> Record<'a> {
+    match record {
+        Record::Settings(settings) => Record::Settings(Settings { event: string(0), ..settings }),
+        Record::Host(host) => Record::Host(Host {
+            architecture: string(0),
+            kernel_release: string(1),
+            boot_id: string(2),
+            kernel_build_id: string(3),
+            cpu_model: string(4),
+            ..host
+        }),
+        Record::Image(image) => {
+            Record::Image(Image { path: string(0), build_id: string(1), ..image })
+        }
+        Record::Stack(run) => Record::Stack(StackRun { frames, ..run }),
+        Record::Comm { process, time_ns, .. } => Record::Comm { process, time_ns, comm: string(0) },
+        Record::CommandLine { process, time_ns, .. } => {
+            Record::CommandLine { process, time_ns, arguments: string(0) }
+        }
+        Record::ThreadName { thread, time_ns, .. } => {
+            Record::ThreadName { thread, time_ns, name: string(0) }
+        }
+        Record::GeneratedName { image, time_ns, address, size, .. } => {
+            Record::GeneratedName { image, time_ns, address, size, name: string(0) }
+        }
+        Record::Symbol { image, address, size, .. } => {
+            Record::Symbol { image, address, size, name: string(0) }
+        }
+        Record::Annotation { process, time_ns, .. } => {
+            Record::Annotation { process, time_ns, key: string(0), value: string(1) }
+        }
+        Record::Counter { value, .. } => Record::Counter { name: string(0), value },
+        other => other,
+    }
 }

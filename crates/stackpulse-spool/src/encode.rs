@@ -131,7 +131,11 @@ impl Encoder {
     }
 
     fn time(&mut self, time_ns: u64) {
-        varint::put_difference(&mut self.columns[columns::NUMBERS], time_ns, self.predictor.time_ns);
+        varint::put_difference(
+            &mut self.columns[columns::NUMBERS],
+            time_ns,
+            self.predictor.time_ns,
+        );
         self.predictor.time_ns = time_ns;
     }
 
@@ -295,8 +299,13 @@ impl Encoder {
 
     fn host(&mut self, host: &Host<'_>) {
         self.tag(tag::HOST);
-        let strings =
-            [host.architecture, host.kernel_release, host.boot_id, host.kernel_build_id, host.cpu_model];
+        let strings = [
+            host.architecture,
+            host.kernel_release,
+            host.boot_id,
+            host.kernel_build_id,
+            host.cpu_model,
+        ];
         for string in strings {
             self.string(string);
         }
@@ -310,7 +319,8 @@ impl Encoder {
         self.string(image.path);
         self.string(image.build_id);
         let (major, minor) = image.device;
-        for number in [major.into(), minor.into(), image.inode, image.file_size, image.modified_ns] {
+        for number in [major.into(), minor.into(), image.inode, image.file_size, image.modified_ns]
+        {
             self.number(number);
         }
     }
@@ -375,8 +385,10 @@ impl Encoder {
 
     /// Whether the record keeps the rules: it refers to what is defined, and keeps the limits.
     fn check(&self, record: &Record<'_>) -> Result<(), Damage> {
-        let defined = |id: u32, count: u32| if id < count { Ok(()) } else { Err(Damage::ForwardReference) };
-        let below = |count: u32, limit: u32| if count < limit { Ok(()) } else { Err(Damage::OverLimit) };
+        let defined =
+            |id: u32, count: u32| if id < count { Ok(()) } else { Err(Damage::ForwardReference) };
+        let below =
+            |count: u32, limit: u32| if count < limit { Ok(()) } else { Err(Damage::OverLimit) };
         let counts = &self.counts;
         check_strings(record)?;
         match *record {

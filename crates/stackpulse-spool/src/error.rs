@@ -39,7 +39,9 @@ pub enum ReadError {
         supported: u16,
     },
     /// A block of a kind that is not known here, and that may not be skipped.
-    #[error("the block at offset {offset} has kind {kind}, which is not known here and may not be skipped")]
+    #[error(
+        "the block at offset {offset} has kind {kind}, which is not known here and may not be skipped"
+    )]
     UnknownBlock {
         /// Where it begins.
         offset: u64,

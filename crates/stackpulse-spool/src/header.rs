@@ -27,7 +27,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<u16, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
     }
-    let Some(header) = bytes.first_chunk::<HEADER_LEN>().filter(|header| header.starts_with(&MAGIC)) else {
+    let Some(header) =
+        bytes.first_chunk::<HEADER_LEN>().filter(|header| header.starts_with(&MAGIC))
+    else {
         return Err(not_a_spool(bytes));
     };
     let version = u16::from_le_bytes([header[8], header[9]]);

@@ -28,7 +28,11 @@ impl Interner {
     /// # Errors
     ///
     /// Those of the sink.
-    pub fn frame<S: RecordSink + ?Sized>(&mut self, frame: Frame, sink: &mut S) -> Result<FrameId, S::Error> {
+    pub fn frame<S: RecordSink + ?Sized>(
+        &mut self,
+        frame: Frame,
+        sink: &mut S,
+    ) -> Result<FrameId, S::Error> {
         if let Some(&id) = self.frames.get(&frame) {
             return Ok(id);
         }

@@ -1,10 +1,40 @@
 //! One small, crash-safe file for recorded stacks: the *spool*.
 
+mod append;
+mod block;
+mod columns;
+mod decode;
+mod encode;
+mod end;
+mod error;
+mod header;
+mod index;
+mod intern;
+pub mod limits;
 mod record;
+mod replay;
 mod sink;
+mod source;
+mod symbols;
+mod tables;
+mod tag;
+pub mod text;
+mod varint;
+mod writer;
 
+pub use append::{AppendError, append_symbols};
+pub use block::frame::BlockKind;
+pub use end::Outcome;
+pub use error::{Damage, DamagedBlock, LostWith, ReadError, WriteError};
+pub use header::{MAGIC, VERSION};
+pub use index::IndexEntry;
+pub use intern::Interner;
 pub use record::{
     Frame, FrameId, Host, Image, ImageId, ImageKind, Mapping, Process, ProcessId, Record, Sample,
-    Settings, StackId, StackRun, Summary, Thread, ThreadId, Truncation,
+    Settings, StackId, StackRun, Thread, ThreadId, Truncation,
 };
+pub use replay::{Replay, State};
 pub use sink::RecordSink;
+pub use symbols::{Answer, ImageKey, NamedCall, SymbolTable, SymbolTableBuilder};
+pub use tables::Tables;
+pub use writer::{Unfinished, Writer, WriterOptions};

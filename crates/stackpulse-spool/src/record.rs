@@ -33,7 +33,7 @@ impl StackId {
 }
 
 /// One statement of a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// Starts ids afresh: everything used later is defined again later.
     Epoch,

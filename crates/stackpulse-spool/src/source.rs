@@ -147,7 +147,10 @@ impl<R: Read> BlockSource<R> {
                 Some(at) => {
                     self.use_up(at);
                     let whole = self.fill(BLOCK_HEADER_LEN)?;
-                    let sound = self.rest().first_chunk().is_some_and(|header| BlockHeader::decode(header).is_ok());
+                    let sound = self
+                        .rest()
+                        .first_chunk()
+                        .is_some_and(|header| BlockHeader::decode(header).is_ok());
                     if sound || !whole {
                         break;
                     }

@@ -22,7 +22,9 @@ pub(crate) fn encode(
     varint::put(out, columns.len() as u64);
     for column in columns {
         let compressed = match &mut compressor {
-            Some(compressor) if column.len() >= LEAST_COMPRESSED => compressor.compress(column).ok(),
+            Some(compressor) if column.len() >= LEAST_COMPRESSED => {
+                compressor.compress(column).ok()
+            }
             _ => None,
         };
         match compressed.filter(|compressed| compressed.len() < column.len()) {
@@ -77,7 +79,9 @@ pub(crate) fn decode(
         }
         column.reserve(raw_len);
         // Written are at most `capacity` bytes, and that may be more than was reserved for.
-        let len = decompressor.decompress_to_buffer(stored, column).map_err(|_| Damage::BadCompression)?;
+        let len = decompressor
+            .decompress_to_buffer(stored, column)
+            .map_err(|_| Damage::BadCompression)?;
         if len != raw_len {
             return Err(Damage::BadCompression);
         }

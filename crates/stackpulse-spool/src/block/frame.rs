@@ -41,8 +41,10 @@ pub(crate) struct BlockHeader {
 impl BlockHeader {
     /// The header for a payload. Payloads are kept within the limit by those who make them.
     pub(crate) fn of(kind: BlockKind, sequence: u32, payload: &[u8]) -> Result<Self, Damage> {
-        let payload_len =
-            u32::try_from(payload.len()).ok().filter(|&len| len <= MAX_PAYLOAD).ok_or(Damage::OverLimit)?;
+        let payload_len = u32::try_from(payload.len())
+            .ok()
+            .filter(|&len| len <= MAX_PAYLOAD)
+            .ok_or(Damage::OverLimit)?;
         Ok(Self {
             kind,
             skippable: kind != BlockKind::RECORDS,
@@ -67,7 +69,9 @@ impl BlockHeader {
 
     /// Reads a header; anything that is not exactly one is damage.
     pub(crate) fn decode(bytes: &[u8; BLOCK_HEADER_LEN]) -> Result<Self, Damage> {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         if bytes[..4] != MARKER || crc32c::crc32c(&bytes[..20]) != word(20) {
             return Err(Damage::BadBlockHeader);
         }
