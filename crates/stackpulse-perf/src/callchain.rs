@@ -3,7 +3,7 @@
 use crate::sample::CpuMode;
 
 /// Markers lie at or above this value (`PERF_CONTEXT_MAX`, `include/uapi/linux/perf_event.h`).
-const CONTEXT_MAX: u64 = -4095i64 as u64;
+const CONTEXT_MAX: u64 = (-4095i64).cast_unsigned();
 
 /// One entry of a callchain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn entries(chain: impl Iterator<Item = u64>) -> impl Iterator<Item = ChainEn
 
 /// `enum perf_callchain_context`.
 fn context_mode(marker: u64) -> CpuMode {
-    match marker as i64 {
+    match marker.cast_signed() {
         -32 => CpuMode::Hypervisor,
         -128 => CpuMode::Kernel,
         -512 => CpuMode::User,

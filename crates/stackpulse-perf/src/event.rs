@@ -26,6 +26,8 @@ pub struct Event {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EventKind {
+    /// A process is followed from here on: what it was when its events were opened.
+    Attached(AttachedProcess),
     /// A thread was interrupted and its state copied.
     Sample(Sample),
     /// A range of memory was mapped (`PERF_RECORD_MMAP2`, or `PERF_RECORD_MMAP`).
@@ -73,6 +75,19 @@ pub enum EventKind {
         /// Whether sampling is paused from here on.
         paused: bool,
     },
+}
+
+/// A process as it was when it was attached to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttachedProcess {
+    /// The process.
+    pub pid: u32,
+    /// The process that created it, where known.
+    pub parent_pid: Option<u32>,
+    /// Its threads and their comms.
+    pub threads: Vec<(u32, Box<[u8]>)>,
+    /// The text of `/proc/PID/maps`; empty for a process that is about to exec.
+    pub maps: Box<[u8]>,
 }
 
 /// A range of a process's memory that was mapped.

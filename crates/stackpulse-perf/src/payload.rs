@@ -1,19 +1,71 @@
 //! Who owns a sample's bytes.
 
-/// A sample's bytes, given back to where they came from when dropped.
+#[cfg(feature = "capture")]
+use crate::capture::lease::Lease;
+#[cfg(feature = "capture")]
+use std::sync::mpsc::SyncSender;
+
+/// A sample's bytes: in ring memory, in a pooled buffer, or owned. Given back to where they came from when dropped.
 #[derive(Debug)]
-pub struct Payload(Box<[u8]>);
+pub struct Payload(Place);
+
+#[derive(Debug)]
+enum Place {
+    Owned(Box<[u8]>),
+    #[cfg(feature = "capture")]
+    Pooled(PooledBuffer),
+    #[cfg(feature = "capture")]
+    Ring(Lease),
+}
+
+/// A buffer of a [`Pool`]; dropped, it goes back.
+#[cfg(feature = "capture")]
+#[derive(Debug)]
+struct PooledBuffer {
+    bytes: Vec<u8>,
+    home: SyncSender<Vec<u8>>,
+}
+
+#[cfg(feature = "capture")]
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        // A pool that is gone, or full, needs no buffer back.
+        let _ = self.home.try_send(std::mem::take(&mut self.bytes));
+    }
+}
 
 impl Payload {
     /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Place::Owned(bytes) => bytes,
+            #[cfg(feature = "capture")]
+            Place::Pooled(buffer) => &buffer.bytes,
+            #[cfg(feature = "capture")]
+            Place::Ring(lease) => lease.bytes(),
+        }
+    }
+
+    #[cfg(feature = "capture")]
+    pub(crate) fn pooled(bytes: Vec<u8>, home: SyncSender<Vec<u8>>) -> Self {
+        Self(Place::Pooled(PooledBuffer { bytes, home }))
+    }
+
+    #[cfg(feature = "capture")]
+    pub(crate) fn leased(lease: Lease) -> Self {
+        Self(Place::Ring(lease))
+    }
+
+    /// Whether the bytes lie in ring memory.
+    #[cfg(feature = "capture")]
+    pub(crate) fn is_leased(&self) -> bool {
+        matches!(self.0, Place::Ring(_))
     }
 }
 
 impl From<Box<[u8]>> for Payload {
     fn from(bytes: Box<[u8]>) -> Self {
-        Self(bytes)
+        Self(Place::Owned(bytes))
     }
 }

@@ -96,7 +96,19 @@ impl Sample {
     pub fn callchain(&self) -> impl Iterator<Item = u64> + '_ {
         self.bytes(&self.parts.callchain)
             .chunks_exact(8)
-            .map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("chunks of eight bytes")))
+            .filter_map(|bytes| bytes.first_chunk().copied())
+            .map(u64::from_ne_bytes)
+    }
+
+    #[cfg(feature = "capture")]
+    pub(crate) fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// Puts the same bytes from another place.
+    #[cfg(feature = "capture")]
+    pub(crate) fn replace_payload(&mut self, payload: Payload) {
+        self.payload = payload;
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {

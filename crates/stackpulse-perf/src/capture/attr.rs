@@ -1,0 +1,160 @@
+//! From options to the attributes of events.
+
+use super::options::CaptureOptions;
+use crate::layout::{SampleLayout, field};
+use crate::regs::Arch;
+use perf_event_open::config::{
+    CallChain, Clock, ExtraRecord, Inherit, Mmap, OnExecve, Opts, Priv, RecordIdFormat, RegsMask,
+    SampleFormat, SampleOn, Size, StatFormat, UseBuildId, WakeUp, WakeUpOn,
+};
+use perf_event_open::config::{Cpu, Proc};
+use perf_event_open::count::Counter;
+use perf_event_open::event::hw::Hardware;
+use perf_event_open::event::sw::Software;
+use std::io;
+
+/// The event that is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SampledEvent {
+    /// Hardware cycles.
+    Cycles,
+    /// The CPU clock.
+    CpuClock,
+}
+
+impl SampledEvent {
+    /// The event's name, as perf spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::CpuClock => "cpu-clock",
+        }
+    }
+}
+
+/// What all events of a recording have in common, once it is known what this kernel grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) event: SampledEvent,
+    pub(crate) kernel: bool,
+    /// Whether the kernel counts what it drops (`PERF_FORMAT_LOST`, since 6.0).
+    pub(crate) counts_lost: bool,
+}
+
+/// Makes the events of one recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Attributes {
+    options: CaptureOptions,
+    pub(crate) granted: Granted,
+    /// Bytes in a ring at which its reader is woken.
+    watermark_bytes: u32,
+    enable_on_exec: bool,
+}
+
+impl Attributes {
+    pub(crate) fn new(
+        options: &CaptureOptions,
+        granted: Granted,
+        ring_bytes: usize,
+        enable_on_exec: bool,
+    ) -> Self {
+        let watermark_bytes = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
+        Self { options: options.clone(), granted, watermark_bytes, enable_on_exec }
+    }
+
+    /// What samples look like.
+    pub(crate) fn layout(&self, arch: Arch) -> SampleLayout {
+        SampleLayout::for_recording(arch, self.options.stack_size_bytes, self.granted.kernel)
+    }
+
+    /// What records of the lifecycle rings look like.
+    pub(crate) fn lifecycle_layout(arch: Arch) -> SampleLayout {
+        SampleLayout {
+            fields: field::TID | field::TIME | field::CPU,
+            user_regs_mask: 0,
+            arch,
+            id_all: true,
+        }
+    }
+
+    /// Opens the sampling event of a thread on a CPU; it does not count yet.
+    pub(crate) fn open_sampling(&self, arch: Arch, tid: u32, cpu: u32) -> io::Result<Counter> {
+        let layout = self.layout(arch);
+        let call_chain = CallChain {
+            exclude_user: true,
+            exclude_kernel: false,
+            defer_user: false,
+            max_stack_frames: 0,
+        };
+        let opts = Opts {
+            exclude: Priv {
+                kernel: !self.granted.kernel,
+                hv: !self.granted.kernel,
+                ..Priv::default()
+            },
+            on_execve: self.enable_on_exec.then_some(OnExecve::Enable),
+            stat_format: StatFormat {
+                lost_records: self.granted.counts_lost,
+                ..StatFormat::default()
+            },
+            sample_on: SampleOn::Freq(u64::from(self.options.frequency_hz)),
+            sample_format: SampleFormat {
+                code_addr: true,
+                period: true,
+                call_chain: layout.has(field::CALLCHAIN).then_some(call_chain),
+                user_regs: layout.has(field::REGS_USER).then_some(RegsMask(layout.user_regs_mask)),
+                user_stack: layout
+                    .has(field::STACK_USER)
+                    .then_some(Size(self.options.stack_size_bytes)),
+                ..SampleFormat::default()
+            },
+            wake_up: WakeUp { on: WakeUpOn::Bytes(self.watermark_bytes), ..WakeUp::default() },
+            ..self.common()
+        };
+        let target = (Proc(tid), Cpu(cpu));
+        match self.granted.event {
+            SampledEvent::Cycles => Counter::new(Hardware::CpuCycle, target, opts),
+            SampledEvent::CpuClock => Counter::new(Software::CpuClock, target, opts),
+        }
+    }
+
+    /// Opens the event that tells of mappings, comms, forks and exits of a thread on a CPU.
+    pub(crate) fn open_lifecycle(&self, tid: u32, cpu: u32) -> io::Result<Counter> {
+        let opts = Opts {
+            exclude: Priv { kernel: true, hv: true, ..Priv::default() },
+            enable: true,
+            extra_record: ExtraRecord {
+                task: true,
+                comm: true,
+                mmap: Mmap { code: true, data: false, ext: Some(UseBuildId(false)) },
+                ..ExtraRecord::default()
+            },
+            wake_up: WakeUp { on: WakeUpOn::Bytes(LIFECYCLE_WATERMARK_BYTES), ..WakeUp::default() },
+            ..self.common()
+        };
+        Counter::new(Software::Dummy, (Proc(tid), Cpu(cpu)), opts)
+    }
+
+    fn common(&self) -> Opts {
+        Opts {
+            inherit: Some(if self.options.inherit_children {
+                Inherit::NewChild
+            } else {
+                Inherit::NewThread
+            }),
+            record_id_all: true,
+            record_id_format: RecordIdFormat {
+                task: true,
+                time: true,
+                cpu: true,
+                ..RecordIdFormat::default()
+            },
+            timer: Some(Clock::Monotonic),
+            ..Opts::default()
+        }
+    }
+}
+
+/// Lifecycle records are few; they are read with the samples, and wake the reader when many have come.
+const LIFECYCLE_WATERMARK_BYTES: u32 = 16 << 10;

@@ -1,0 +1,204 @@
+//! Every other system call, as a safe function.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// `_IO('$', 0)` and so on (`include/uapi/linux/perf_event.h`).
+const PERF_EVENT_IOC_ENABLE: u64 = 0x2400;
+const PERF_EVENT_IOC_DISABLE: u64 = 0x2401;
+const PERF_EVENT_IOC_SET_OUTPUT: u64 = 0x2405;
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn event_ioctl(event: &File, request: u64, argument: libc::c_int) -> io::Result<()> {
+    // SAFETY: these requests take an integer and touch no memory of ours; the descriptor is borrowed.
+    checked(unsafe { libc::ioctl(event.as_raw_fd(), request as _, argument) }).map(|_| ())
+}
+
+/// Lets an event, and those inherited from it, count.
+pub(crate) fn enable(event: &File) -> io::Result<()> {
+    event_ioctl(event, PERF_EVENT_IOC_ENABLE, 0)
+}
+
+/// Stops an event, and those inherited from it.
+pub(crate) fn disable(event: &File) -> io::Result<()> {
+    event_ioctl(event, PERF_EVENT_IOC_DISABLE, 0)
+}
+
+/// Sends an event's records to the ring of another event on the same CPU.
+pub(crate) fn redirect(event: &File, into: &File) -> io::Result<()> {
+    event_ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, into.as_raw_fd())
+}
+
+/// Opens a descriptor that becomes readable when the process's last thread has ended.
+pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: the call takes integers and returns a new descriptor or an error.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = RawFd::try_from(fd).unwrap_or(-1);
+    checked(fd)?;
+    // SAFETY: the descriptor is new: nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// What `epoll_wait` told of one descriptor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    /// The number given with [`Poller::add`].
+    pub(crate) token: u64,
+    /// Nothing will ever come from it again.
+    pub(crate) hung_up: bool,
+}
+
+/// An epoll set.
+#[derive(Debug)]
+pub(crate) struct Poller(OwnedFd);
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: takes a flag, returns a new descriptor or an error.
+        let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor is new: nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub(crate) fn add(&self, fd: &impl AsRawFd, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: token };
+        self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
+    }
+
+    pub(crate) fn remove(&self, fd: &impl AsRawFd) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        self.control(libc::EPOLL_CTL_DEL, fd.as_raw_fd(), &mut event)
+    }
+
+    fn control(&self, operation: i32, fd: RawFd, event: &mut libc::epoll_event) -> io::Result<()> {
+        // SAFETY: both descriptors are borrowed from owners that live; `event` is ours for the call.
+        checked(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd, event) }).map(|_| ())
+    }
+
+    /// Waits at most that long (milliseconds; -1: for ever). A signal ends the wait early, without error.
+    pub(crate) fn wait(&self, timeout_ms: i32, ready: &mut Vec<Ready>) -> io::Result<()> {
+        const ROOM: u8 = 64;
+        ready.clear();
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; ROOM as usize];
+        // SAFETY: `events` has room for as many entries as the call is told.
+        let count = unsafe {
+            libc::epoll_wait(
+                self.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                libc::c_int::from(ROOM),
+                timeout_ms,
+            )
+        };
+        let count = match checked(count) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            other => other?,
+        };
+        let told = events.iter().take(usize::try_from(count).unwrap_or_default());
+        ready.extend(told.map(|event| Ready {
+            token: event.u64,
+            hung_up: event.events & (libc::EPOLLHUP | libc::EPOLLERR).cast_unsigned() != 0,
+        }));
+        Ok(())
+    }
+}
+
+/// Makes a descriptor that [`File`] writes of eight bytes make readable.
+pub(crate) fn eventfd() -> io::Result<File> {
+    // SAFETY: takes integers, returns a new descriptor or an error.
+    let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: the descriptor is new: nobody else owns it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(pid: u32, signal: i32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: takes integers.
+    checked(unsafe { libc::kill(pid, signal) }).map(|_| ())
+}
+
+/// The size of a memory page in bytes.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: takes an integer and reads a constant of the system.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// Raises the soft limit of open files to the hard one; returns the soft limit now.
+pub(crate) fn raise_open_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is ours, and the call fills it.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is ours, and the call reads it.
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    Ok(limit.rlim_cur)
+}
+
+/// A thread that is held by ptrace; it is let go when this is dropped, or when this process ends.
+#[derive(Debug)]
+pub(crate) struct HeldThread {
+    tid: libc::pid_t,
+    /// A signal that was about to be delivered: given back on release.
+    signal: libc::c_int,
+}
+
+impl HeldThread {
+    /// Seizes a thread and waits until it stands still. `Ok(None)` if it has ended.
+    pub(crate) fn seize(tid: u32) -> io::Result<Option<Self>> {
+        let tid =
+            libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+        let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        match ptrace(libc::PTRACE_SEIZE, tid, 0) {
+            Err(error) if gone(&error) => return Ok(None),
+            other => other?,
+        }
+        let held = Self { tid, signal: 0 };
+        match ptrace(libc::PTRACE_INTERRUPT, tid, 0) {
+            Err(error) if gone(&error) => return Ok(None),
+            other => other?,
+        }
+        held.wait_until_still()
+    }
+
+    fn wait_until_still(mut self) -> io::Result<Option<Self>> {
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` is ours, and the call fills it. The thread is a tracee of this thread.
+            match checked(unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) }) {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        if !libc::WIFSTOPPED(status) {
+            return Ok(None);
+        }
+        // An event stop has PTRACE_EVENT_STOP above its signal (ptrace(2)); any other stop is a signal on its way.
+        if status >> 16 != libc::PTRACE_EVENT_STOP {
+            self.signal = libc::WSTOPSIG(status);
+        }
+        Ok(Some(self))
+    }
+}
+
+impl Drop for HeldThread {
+    fn drop(&mut self) {
+        // It may have been killed meanwhile; then there is nothing to let go.
+        let _ = ptrace(libc::PTRACE_DETACH, self.tid, self.signal);
+    }
+}
+
+fn ptrace(request: libc::c_uint, tid: libc::pid_t, data: libc::c_int) -> io::Result<()> {
+    // SAFETY: these requests (SEIZE without options, INTERRUPT, DETACH) take integers and touch no memory of ours.
+    let result = unsafe {
+        libc::ptrace(request, tid, std::ptr::null_mut::<libc::c_void>(), libc::c_long::from(data))
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,130 @@
+//! Which processes and threads there are, as `/proc` tells.
+
+use crate::error::{OpenError, OpenStep};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+
+/// Refuses what cannot be attached to; says why.
+pub(crate) fn check_target(pid: u32, may_be_self: bool) -> Result<(), OpenError> {
+    if pid == std::process::id() && !may_be_self {
+        return Err(OpenError::Itself);
+    }
+    let status = match fs::read(format!("/proc/{pid}/status")) {
+        Ok(status) => status,
+        Err(error) if is_gone(&error) => return Err(OpenError::NoSuchProcess { pid }),
+        Err(error) => return Err(super::limits::refused(OpenStep::Inspect { pid }, error, pid)),
+    };
+    let status = String::from_utf8_lossy(&status);
+    let value = |name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    };
+    if let Some(leader) = value("Tgid").and_then(|tgid| tgid.parse().ok())
+        && leader != pid
+    {
+        return Err(OpenError::NotALeader { tid: pid, pid: leader });
+    }
+    // A leader that has ended while other threads run is a zombie too, but its process lives.
+    let ended = value("State").is_some_and(|state| state.starts_with(['Z', 'X']));
+    if ended && threads(pid).is_ok_and(|threads| threads.len() <= 1) {
+        return Err(OpenError::Zombie { pid });
+    }
+    // Kernel threads have no memory of their own; `Kthread` is there since 6.11.
+    if value("Kthread") == Some("1") || (!ended && value("VmSize").is_none()) {
+        return Err(OpenError::KernelThread { pid });
+    }
+    Ok(())
+}
+
+/// Returns the process's threads.
+pub(crate) fn threads(pid: u32) -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    let tids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(tids.collect())
+}
+
+/// Returns a thread's comm, empty if it has ended.
+pub(crate) fn comm(pid: u32, tid: u32) -> Box<[u8]> {
+    let mut comm = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    if comm.last() == Some(&b'\n') {
+        comm.pop();
+    }
+    comm.into()
+}
+
+/// Returns all living processes below `root`, and their parents.
+pub(crate) fn descendants(root: u32) -> Vec<(u32, u32)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let all: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found = BTreeSet::from([root]);
+    let mut below = Vec::new();
+    loop {
+        let before = below.len();
+        for &(pid, parent) in &all {
+            if found.contains(&parent) && found.insert(pid) {
+                below.push((pid, parent));
+            }
+        }
+        if below.len() == before {
+            return below;
+        }
+    }
+}
+
+/// Returns a process's parent, unless the process has ended.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The comm, in parentheses, may hold anything: what follows its last parenthesis is numbers (proc_pid_stat(5)).
+    let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
+    let mut fields =
+        stat.get(after..)?.split(|&byte| byte == b' ').filter(|field| !field.is_empty());
+    let state = fields.next()?;
+    let parent = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    (state != b"Z").then_some(parent)
+}
+
+/// Returns the text of the process's maps.
+pub(crate) fn maps(pid: u32) -> io::Result<Box<[u8]>> {
+    fs::read(format!("/proc/{pid}/maps")).map(Into::into)
+}
+
+/// Returns the CPUs that are online.
+pub(crate) fn online_cpus() -> io::Result<Vec<u32>> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
+    parse_cpus(text.trim()).ok_or_else(|| io::Error::other("the list of online CPUs is malformed"))
+}
+
+/// Reads `0-3,5`.
+fn parse_cpus(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
+    }
+    Some(cpus)
+}
+
+/// Whether an error says that a process or thread has ended.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_ranges_and_numbers() {
+        assert_eq!(parse_cpus("0-3,5"), Some(vec![0, 1, 2, 3, 5]));
+        assert_eq!(parse_cpus("0"), Some(vec![0]));
+        assert_eq!(parse_cpus(""), None);
+    }
+
+    #[test]
+    fn this_process_lists_its_threads_and_parent() {
+        let own = std::process::id();
+        assert!(threads(own).unwrap().contains(&own));
+        assert_eq!(parent(own), Some(std::os::unix::process::parent_id()));
+    }
+}
