@@ -1,0 +1,10 @@
+//! Call frame information, compiled once and used for every process that maps the image.
+
+mod expression;
+mod rule;
+mod table;
+
+pub(crate) use rule::{Cfa, Restore, Rule};
+pub(crate) use expression::{Failure, Memory, evaluate};
+pub(crate) use table::CfiTable;
+pub use table::{CfiSections, Section};
