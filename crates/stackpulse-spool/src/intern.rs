@@ -14,6 +14,7 @@ pub struct Interner {
     nodes: FxHashMap<(StackId, FrameId), StackId>,
     /// The frames of the run being defined.
     run: Vec<FrameId>,
+    places: Vec<Frame>,
 }
 
 impl Interner {
@@ -54,15 +55,35 @@ impl Interner {
         frames: impl IntoIterator<Item = Frame>,
         sink: &mut S,
     ) -> Result<StackId, S::Error> {
+        self.stack_with(parent, frames, sink, |_, _| {})
+    }
+
+    /// As [`stack`](Self::stack), and tells the node of each frame on the way.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink; then the interner no longer fits it.
+    pub fn stack_with<S: RecordSink + ?Sized>(
+        &mut self,
+        parent: StackId,
+        frames: impl IntoIterator<Item = Frame>,
+        sink: &mut S,
+        mut told: impl FnMut(Frame, StackId),
+    ) -> Result<StackId, S::Error> {
         let mut node = parent;
         let mut frames = frames.into_iter();
         self.run.clear();
-        for frame in frames.by_ref() {
-            let frame = self.frame(frame, sink)?;
+        self.places.clear();
+        for place in frames.by_ref() {
+            let frame = self.frame(place, sink)?;
             match self.nodes.get(&(node, frame)) {
-                Some(&known) => node = known,
+                Some(&known) => {
+                    node = known;
+                    told(place, node);
+                }
                 None => {
                     self.run.push(frame);
+                    self.places.push(place);
                     break;
                 }
             }
@@ -70,15 +91,17 @@ impl Interner {
         if self.run.is_empty() {
             return Ok(node);
         }
-        for frame in frames {
-            let frame = self.frame(frame, sink)?;
+        for place in frames {
+            let frame = self.frame(place, sink)?;
             self.run.push(frame);
+            self.places.push(place);
         }
         sink.record(&Record::Stack(StackRun { parent: node, frames: &self.run }))?;
-        for &frame in &self.run {
-            let next = StackId(number(self.nodes.len()) + 1);
+        for (&frame, &place) in self.run.iter().zip(&self.places) {
+            let next = StackId(number(self.nodes.len()).saturating_add(1));
             self.nodes.insert((node, frame), next);
             node = next;
+            told(place, node);
         }
         Ok(node)
     }

@@ -82,7 +82,8 @@ impl ImageFile {
             return Err(ImageError::NotElf);
         }
         let endian = elf.endian();
-        let headers = elf.elf_header().program_headers(endian, data).map_err(|_| ImageError::NotElf)?;
+        let headers =
+            elf.elf_header().program_headers(endian, data).map_err(|_| ImageError::NotElf)?;
         let segments = headers
             .iter()
             .filter(|header| {
@@ -129,7 +130,9 @@ impl ImageFile {
     #[must_use]
     pub fn svma_of(&self, file_offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| {
-            file_offset.checked_sub(segment.file_offset).is_some_and(|into| into < segment.file_size)
+            file_offset
+                .checked_sub(segment.file_offset)
+                .is_some_and(|into| into < segment.file_size)
         })?;
         segment.svma.checked_add(file_offset - segment.file_offset)
     }

@@ -1,1 +1,25 @@
-//! Being built.
+//! Perf events in, spool records out: processes, modules, unwinding.
+#![forbid(unsafe_code)]
+
+mod address_space;
+mod cfi;
+mod engine;
+mod image;
+mod image_cache;
+mod maps;
+mod output;
+mod process;
+#[cfg(feature = "procfs")]
+pub mod procfs;
+mod registers;
+mod sample;
+mod source;
+mod stats;
+mod walk;
+
+pub use cfi::{CfiSections, Section};
+pub use engine::Engine;
+pub use image::{ImageError, ImageFile, ImageSymbol, Segment};
+pub use maps::{MapsLine, parse as parse_maps};
+pub use source::{GeneratedCode, ImageRequest, ProcessSource};
+pub use stats::Statistics;

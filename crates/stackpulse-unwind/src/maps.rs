@@ -81,13 +81,17 @@ mod tests {
 
     #[test]
     fn lines_give_range_permissions_file_and_path() {
-        let text = b"7f00-7f80 r-xp 00001000 fe:01 123                        /usr/lib/a b.so (deleted)\n\
+        let text =
+            b"7f00-7f80 r-xp 00001000 fe:01 123                        /usr/lib/a b.so (deleted)\n\
                      garbage\n\
                      8000-9000 rw-p 00000000 00:00 0\n\
                      9000-a000 r-xp 00000000 00:00 0          [vdso]\n";
         let lines: Vec<_> = parse(text).collect();
         assert_eq!(lines.len(), 3);
-        assert_eq!((lines[0].start_avma, lines[0].end_avma, lines[0].file_offset), (0x7f00, 0x7f80, 0x1000));
+        assert_eq!(
+            (lines[0].start_avma, lines[0].end_avma, lines[0].file_offset),
+            (0x7f00, 0x7f80, 0x1000)
+        );
         assert_eq!(lines[0].file.device, (0xfe, 1));
         assert_eq!(lines[0].file.inode, 123);
         assert!(lines[0].executable && !lines[1].executable);

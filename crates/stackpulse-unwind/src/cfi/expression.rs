@@ -32,8 +32,7 @@ pub(crate) fn evaluate(
     memory: &impl Memory,
 ) -> Result<u64, Failure> {
     let whole = EndianSlice::new(code, LittleEndian);
-    let encoding =
-        gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
+    let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
     let mut rest = whole;
     let mut machine = Machine { stack: Vec::with_capacity(8) };
     if let Some(cfa) = cfa {
@@ -61,7 +60,8 @@ type Code<'a> = EndianSlice<'a, LittleEndian>;
 
 fn jump<'a>(whole: Code<'a>, rest: Code<'a>, distance: i16) -> Result<Code<'a>, Failure> {
     let at = whole.len() - rest.len();
-    let target = at.checked_add_signed(isize::from(distance)).filter(|&target| target <= whole.len());
+    let target =
+        at.checked_add_signed(isize::from(distance)).filter(|&target| target <= whole.len());
     let target = target.ok_or(Failure::Unusable)?;
     Ok(whole.range_from(target..))
 }
@@ -146,8 +146,12 @@ impl Machine {
             Operation::And => self.binary(|left, right| left & right),
             Operation::Or => self.binary(|left, right| left | right),
             Operation::Xor => self.binary(|left, right| left ^ right),
-            Operation::Shl => self.binary(|left, right| left.checked_shl(shift(right)).unwrap_or(0)),
-            Operation::Shr => self.binary(|left, right| left.checked_shr(shift(right)).unwrap_or(0)),
+            Operation::Shl => {
+                self.binary(|left, right| left.checked_shl(shift(right)).unwrap_or(0))
+            }
+            Operation::Shr => {
+                self.binary(|left, right| left.checked_shr(shift(right)).unwrap_or(0))
+            }
             Operation::Neg => {
                 let top = self.pop()?;
                 self.push(top.wrapping_neg())

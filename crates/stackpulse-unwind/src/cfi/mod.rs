@@ -4,7 +4,7 @@ mod expression;
 mod rule;
 mod table;
 
-pub(crate) use rule::{Cfa, Restore, Rule};
 pub(crate) use expression::{Failure, Memory, evaluate};
+pub(crate) use rule::{Cfa, Restore, Rule};
 pub(crate) use table::CfiTable;
 pub use table::{CfiSections, Section};

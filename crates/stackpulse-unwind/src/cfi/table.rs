@@ -102,9 +102,9 @@ impl CfiTable {
     }
 
     fn compile(&mut self, svma: u64) -> Option<Rule> {
-        self.compile_eh_frame(svma)
-            .or_else(|| self.compile_debug_frame(svma))
-            .or_else(|| self.sections.plt.iter().any(|plt| plt.contains(&svma)).then(Rule::at_entry))
+        self.compile_eh_frame(svma).or_else(|| self.compile_debug_frame(svma)).or_else(|| {
+            self.sections.plt.iter().any(|plt| plt.contains(&svma)).then(Rule::at_entry)
+        })
     }
 
     fn bases(&self) -> BaseAddresses {
@@ -155,7 +155,8 @@ impl CfiTable {
         }
         let offset = find(self.debug_index.as_deref()?, svma)?;
         let section = debug_frame(&self.sections);
-        let fde = section.fde_from_offset(&bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
+        let fde =
+            section.fde_from_offset(&bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
         compile_fde(&section, &bases, &fde, svma)
     }
 }
@@ -249,16 +250,19 @@ fn compile_row<'a, S: UnwindSection<Bytes<'a>>>(
             // The same value is what registers that are not named keep.
             _ => continue,
         };
-        let number =
-            if *register == return_address { RegisterSet::RETURN_ADDRESS } else { u8::try_from(register.0).ok()? };
+        let number = if *register == return_address {
+            RegisterSet::RETURN_ADDRESS
+        } else {
+            u8::try_from(register.0).ok()?
+        };
         // Vector registers and the like are not followed.
         if number <= RegisterSet::RETURN_ADDRESS {
             registers.push((number, restore));
         }
     }
     registers.sort_by_key(|&(number, _)| number);
-    let is_outermost = registers
-        .iter()
-        .any(|(number, restore)| *number == RegisterSet::RETURN_ADDRESS && *restore == Restore::Undefined);
+    let is_outermost = registers.iter().any(|(number, restore)| {
+        *number == RegisterSet::RETURN_ADDRESS && *restore == Restore::Undefined
+    });
     Some(Rule { cfa, registers: registers.into(), is_outermost, is_signal_frame })
 }

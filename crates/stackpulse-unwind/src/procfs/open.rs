@@ -1,0 +1,52 @@
+//! Opening the very file that a process maps.
+
+use crate::image::ImageError;
+use crate::source::ImageRequest;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Opening a FIFO or a device must not wait: `O_NONBLOCK` of open(2), the same on x86-64 and AArch64.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// Tries the places where the file may be had, from the surest on.
+///
+/// `map_files` is the mapped file itself, whatever became of its path, but for root alone; the path below the process's root
+/// is right in other mount namespaces; the plain path remains when the process has ended.
+pub(super) fn open(request: &ImageRequest<'_>) -> Result<File, ImageError> {
+    let (pid, start, end) = (request.pid, request.start_avma, request.end_avma);
+    let path = request.path.strip_suffix(b" (deleted)").unwrap_or(request.path);
+    let path = Path::new(OsStr::from_bytes(path));
+    let mut below_root = PathBuf::from(format!("/proc/{pid}/root"));
+    below_root.push(path.strip_prefix("/").unwrap_or(path));
+    let places = [
+        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
+        below_root,
+        PathBuf::from(format!("/proc/{pid}/exe")),
+        path.to_path_buf(),
+    ];
+    let mut failure = ImageError::Unreadable;
+    for place in places {
+        match open_checked(&place, request) {
+            Ok(file) => return Ok(file),
+            // The most telling reason is kept: a file that is another one, rather than none.
+            Err(ImageError::Unreadable) => {}
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn open_checked(place: &Path, request: &ImageRequest<'_>) -> Result<File, ImageError> {
+    let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(place);
+    let file = opened.map_err(|_| ImageError::Unreadable)?;
+    let metadata = file.metadata().map_err(|_| ImageError::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(ImageError::NotAFile);
+    }
+    // Overlay file systems tell other device numbers through stat than through maps; the inode is the file's own.
+    let is_same = request.file.inode == 0 || metadata.ino() == request.file.inode;
+    if is_same { Ok(file) } else { Err(ImageError::Replaced) }
+}

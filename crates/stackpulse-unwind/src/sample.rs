@@ -1,0 +1,238 @@
+//! One sample: its stack, innermost first, as records.
+
+use crate::address_space::{Region, Shown};
+use crate::engine::{Engine, UserState};
+use crate::registers::RegisterSet;
+use crate::source::ProcessSource;
+use crate::walk::{CapturedStack, WalkedFrame, Walker};
+use stackpulse_perf::regs::RegsAbi;
+use stackpulse_perf::{CpuMode, Sample, Task, callchain};
+use stackpulse_spool::{Frame, Record, RecordSink, Truncation};
+use std::sync::Arc;
+
+impl<S: ProcessSource> Engine<S> {
+    pub(crate) fn sample<K: RecordSink>(
+        &mut self,
+        time_ns: u64,
+        cpu: Option<u32>,
+        sample: &Sample,
+        kernel_frames: bool,
+        sink: &mut K,
+    ) -> Result<(), K::Error> {
+        let count = |counter: &mut u64| *counter = counter.saturating_add(1);
+        count(&mut self.statistics.samples_seen);
+        let Some(task) = sample.head().task else {
+            count(&mut self.statistics.skipped_without_task);
+            return Ok(());
+        };
+        if task.tid == 0 {
+            count(&mut self.statistics.skipped_idle);
+            return Ok(());
+        }
+        if sample.head().cpu_mode == CpuMode::Kernel && !kernel_frames {
+            count(&mut self.statistics.skipped_kernel);
+            return Ok(());
+        }
+        self.ensure(time_ns, task.pid, sink)?;
+        let mut frames = Vec::new();
+        self.kernel_part(sample, &mut frames, sink)?;
+        let truncation = self.user_part(time_ns, task, sample, &mut frames, sink)?;
+        if frames.is_empty() {
+            count(&mut self.statistics.skipped_without_frame);
+            return Ok(());
+        }
+        if let Some(reason) = truncation {
+            self.statistics.saw_truncation(reason);
+            frames.push(Frame::Truncated(reason));
+        }
+        self.write(time_ns, cpu, task, sample.head().period, &frames, sink)
+    }
+
+    /// The kernel's part of the callchain. The first address of each context is exact; the others are return addresses.
+    fn kernel_part<K: RecordSink>(
+        &mut self,
+        sample: &Sample,
+        frames: &mut Vec<Frame>,
+        sink: &mut K,
+    ) -> Result<(), K::Error> {
+        for entry in callchain::entries(sample.callchain()) {
+            if entry.mode != CpuMode::Kernel {
+                let ignored = &mut self.statistics.user_callchain_ignored;
+                *ignored = ignored.saturating_add(1);
+                continue;
+            }
+            let image = self.output.kernel(sink)?;
+            let address =
+                if entry.first_of_context { entry.avma } else { entry.avma.wrapping_sub(1) };
+            frames.push(Frame::Code { image, address });
+        }
+        if frames.is_empty() && sample.head().cpu_mode == CpuMode::Kernel {
+            let image = self.output.kernel(sink)?;
+            frames.push(Frame::Code { image, address: sample.head().ip_avma });
+        }
+        Ok(())
+    }
+
+    /// The user's part, unwound. Returns why it is cut, if it is.
+    fn user_part<K: RecordSink>(
+        &mut self,
+        time_ns: u64,
+        task: Task,
+        sample: &Sample,
+        frames: &mut Vec<Frame>,
+        sink: &mut K,
+    ) -> Result<Option<Truncation>, K::Error> {
+        self.walked.clear();
+        let truncation = match user_state(sample) {
+            UserState::Registers(registers) => {
+                self.prepare(time_ns, task.pid, registers.pc());
+                self.walk(task.pid, registers, sample)
+            }
+            state => {
+                let counter = match state {
+                    UserState::Bits32 => &mut self.statistics.with_32_bit_registers,
+                    _ => &mut self.statistics.without_registers,
+                };
+                *counter = counter.saturating_add(1);
+                // A kernel thread, or one that is ending, has no user part at all.
+                if sample.head().cpu_mode != CpuMode::User {
+                    return Ok(None);
+                }
+                let ip = sample.head().ip_avma;
+                self.prepare(time_ns, task.pid, ip);
+                let region = self
+                    .processes
+                    .get(&task.pid)
+                    .and_then(|process| process.space.find(ip).copied());
+                self.read_image(task.pid, region);
+                self.walked.push(WalkedFrame { lookup_avma: ip, region });
+                Some(Truncation::NoRegisters)
+            }
+        };
+        self.name_generated(time_ns, task.pid, sink)?;
+        self.output.process(&mut self.processes, task.pid, sink)?;
+        let Some(process) = self.processes.get_mut(&task.pid) else { return Ok(truncation) };
+        for walked in &self.walked {
+            let at = (walked.lookup_avma, walked.region);
+            frames.push(self.output.frame(process, &mut self.images, at, time_ns, sink)?);
+        }
+        Ok(truncation)
+    }
+
+    /// Walks, and reads the images that are met for the first time on the way: then the walk begins again.
+    fn walk(&mut self, pid: u32, registers: RegisterSet, sample: &Sample) -> Option<Truncation> {
+        let stack = CapturedStack { start_avma: registers.sp(), bytes: sample.user_stack() };
+        let space = Arc::clone(&self.processes.get(&pid)?.space);
+        loop {
+            self.walked.clear();
+            let before = self.statistics;
+            let mut walker = Walker {
+                space: &space,
+                images: &mut self.images,
+                statistics: &mut self.statistics,
+            };
+            let truncation = walker.walk(registers, stack, &mut self.walked);
+            let unread = self.walked.iter().find_map(|frame| {
+                let region = frame.region?;
+                match region.shown {
+                    Shown::Image { image, .. } if self.images.is_unread(image) => Some(region),
+                    _ => None,
+                }
+            });
+            let Some(region) = unread else { return truncation };
+            self.statistics = before;
+            self.read_image(pid, Some(region));
+        }
+    }
+
+    fn read_image(&mut self, pid: u32, region: Option<Region>) {
+        if let Some(Region { start_avma, end_avma, shown: Shown::Image { image, .. } }) = region {
+            self.images.read(image, pid, start_avma..end_avma, &mut self.source);
+        }
+    }
+
+    /// Reads the maps anew if the address is in none that is known.
+    fn prepare(&mut self, time_ns: u64, pid: u32, pc: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.space.find(pc).is_some() || !process.refresh.is_allowed(time_ns) {
+            return;
+        }
+        if let Some(text) = self.source.maps(pid) {
+            self.statistics.maps_refreshed = self.statistics.maps_refreshed.saturating_add(1);
+            process.reconcile(&text, &mut self.images);
+        }
+    }
+
+    /// Looks for names of the generated code among the walked frames, at most once in a while.
+    fn name_generated<K: RecordSink>(
+        &mut self,
+        time_ns: u64,
+        pid: u32,
+        sink: &mut K,
+    ) -> Result<(), K::Error> {
+        const INTERVAL_NS: u64 = 100_000_000;
+        let is_generated = |frame: &WalkedFrame| {
+            frame.region.is_some_and(|region| region.shown == Shown::Anonymous)
+        };
+        if !self.walked.iter().any(is_generated) {
+            return Ok(());
+        }
+        let Some(process) = self.processes.get_mut(&pid) else { return Ok(()) };
+        let is_first = process.names_read_ns.is_none();
+        if process.names_read_ns.is_some_and(|read| time_ns.saturating_sub(read) < INTERVAL_NS) {
+            return Ok(());
+        }
+        process.names_read_ns = Some(time_ns);
+        for code in self.source.generated_names(pid, is_first) {
+            if process.named.insert((code.start_avma, code.size)) {
+                let image = self.output.generated(process, sink)?;
+                sink.record(&Record::GeneratedName {
+                    image,
+                    time_ns,
+                    address: code.start_avma,
+                    size: code.size,
+                    name: &code.name,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write<K: RecordSink>(
+        &mut self,
+        time_ns: u64,
+        cpu: Option<u32>,
+        task: Task,
+        weight: u64,
+        frames: &[Frame],
+        sink: &mut K,
+    ) -> Result<(), K::Error> {
+        let owner = self.output.process(&mut self.processes, task.pid, sink)?;
+        let Some(process) = self.processes.get_mut(&task.pid) else { return Ok(()) };
+        let thread = self.output.thread(owner, process, task.tid, time_ns, sink)?;
+        let Some(state) = process.threads.get_mut(&task.tid) else { return Ok(()) };
+        let Some((leaf, callers)) = self.output.stack(frames, &mut state.last, sink)? else {
+            return Ok(());
+        };
+        self.statistics.samples_written = self.statistics.samples_written.saturating_add(1);
+        let cpu = cpu.unwrap_or_default();
+        sink.record(&Record::Sample(stackpulse_spool::Sample {
+            time_ns,
+            thread,
+            cpu,
+            weight,
+            leaf,
+            callers,
+        }))
+    }
+}
+
+fn user_state(sample: &Sample) -> UserState {
+    match sample.user_regs() {
+        None => UserState::Missing,
+        Some(regs) if regs.abi() == RegsAbi::Bits32 => UserState::Bits32,
+        Some(regs) => {
+            RegisterSet::of_sample(&regs).map_or(UserState::Missing, UserState::Registers)
+        }
+    }
+}

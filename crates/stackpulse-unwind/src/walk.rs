@@ -1,0 +1,221 @@
+//! From a frame to its caller, again and again.
+
+use crate::address_space::{AddressSpace, Region, Shown};
+use crate::cfi::{Cfa, Failure, Memory, Restore, Rule, evaluate};
+use crate::image_cache::ImageCache;
+use crate::registers::RegisterSet;
+use crate::stats::Statistics;
+use stackpulse_spool::Truncation;
+
+/// Deeper stacks are cut.
+pub(crate) const MAX_DEPTH: usize = 1024;
+
+/// The captured part of a thread's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CapturedStack<'a> {
+    /// The address of the first byte: the stack pointer at the sample.
+    pub(crate) start_avma: u64,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Memory for CapturedStack<'_> {
+    #[inline]
+    fn read(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.start_avma)?).ok()?;
+        let bytes = self.bytes.get(at..at.checked_add(8)?)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+}
+
+/// One frame of a walk: where it is, and the address to look up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WalkedFrame {
+    /// The exact pc, or the return address minus one.
+    pub(crate) lookup_avma: u64,
+    /// The region that covers it, if any.
+    pub(crate) region: Option<Region>,
+}
+
+/// What a step from a frame led to.
+enum Step {
+    Caller { is_exact: bool },
+    Outermost,
+    Cut(Truncation),
+}
+
+/// Walks the stacks of one process.
+pub(crate) struct Walker<'a> {
+    pub(crate) space: &'a AddressSpace,
+    pub(crate) images: &'a mut ImageCache,
+    pub(crate) statistics: &'a mut Statistics,
+}
+
+impl Walker<'_> {
+    /// Walks from a sample's registers outwards; frames go to `frames`, innermost first. Returns why the walk ended before
+    /// a root, or `None`.
+    pub(crate) fn walk(
+        &mut self,
+        mut registers: RegisterSet,
+        stack: CapturedStack<'_>,
+        frames: &mut Vec<WalkedFrame>,
+    ) -> Option<Truncation> {
+        let mut is_exact = true;
+        let mut region: Option<Region> = None;
+        loop {
+            let pc = registers.pc();
+            let lookup_avma = if is_exact { pc } else { pc.wrapping_sub(1) };
+            if !region.is_some_and(|region| region.contains(lookup_avma)) {
+                region = self.space.find(lookup_avma).copied();
+            }
+            // The sampled instruction is a fact wherever it is; a caller must be code.
+            if region.is_none() && !frames.is_empty() {
+                return Some(Truncation::BadCfa);
+            }
+            frames.push(WalkedFrame { lookup_avma, region });
+            if frames.len() >= MAX_DEPTH {
+                return Some(Truncation::DepthLimit);
+            }
+            let is_innermost = frames.len() == 1;
+            match self.step(&mut registers, region, lookup_avma, stack, is_innermost) {
+                Step::Caller { is_exact: exact } => is_exact = exact,
+                Step::Outermost => return None,
+                Step::Cut(reason) => return Some(reason),
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        registers: &mut RegisterSet,
+        region: Option<Region>,
+        lookup_avma: u64,
+        stack: CapturedStack<'_>,
+        is_innermost: bool,
+    ) -> Step {
+        let Some(region) = region else { return Step::Cut(Truncation::NoUnwindInfo) };
+        match region.shown {
+            Shown::Image { image, file_offset } => {
+                let offset = file_offset + (lookup_avma - region.start_avma);
+                match self.images.rule(image, offset) {
+                    Some(rule) => apply(rule, registers, stack, is_innermost),
+                    None => {
+                        let count = &mut self.statistics.frame_pointer_image;
+                        *count = count.saturating_add(1);
+                        self.step_by_frame_pointer(registers, stack)
+                    }
+                }
+            }
+            Shown::Anonymous => {
+                let count = &mut self.statistics.frame_pointer_generated;
+                *count = count.saturating_add(1);
+                self.step_by_frame_pointer(registers, stack)
+            }
+        }
+    }
+
+    /// Follows the frame record at the frame pointer: the caller's frame pointer and the return address. What does not
+    /// look like one is not followed: it must lie above the stack pointer, and lead to code.
+    fn step_by_frame_pointer(&self, registers: &mut RegisterSet, stack: CapturedStack<'_>) -> Step {
+        let cut = Step::Cut(Truncation::NoUnwindInfo);
+        let Some(fp) = registers.get(RegisterSet::FP) else { return cut };
+        if fp < registers.sp() || fp % 8 != 0 {
+            return cut;
+        }
+        let (Some(caller_fp), Some(return_address)) =
+            (stack.read(fp), stack.read(fp.wrapping_add(8)))
+        else {
+            return cut;
+        };
+        // A zero return address, or a frame record that points nowhere, marks the root of such stacks.
+        if return_address == 0 {
+            return Step::Outermost;
+        }
+        let is_plausible = (caller_fp == 0 || caller_fp > fp)
+            && self.space.find(return_address.wrapping_sub(1)).is_some();
+        if !is_plausible {
+            return cut;
+        }
+        registers.set(RegisterSet::RETURN_ADDRESS, return_address);
+        registers.set(RegisterSet::FP, caller_fp);
+        registers.set(RegisterSet::SP, fp.wrapping_add(16));
+        Step::Caller { is_exact: false }
+    }
+}
+
+/// Goes to the caller by compiled call frame information.
+fn apply(
+    rule: &Rule,
+    registers: &mut RegisterSet,
+    stack: CapturedStack<'_>,
+    is_innermost: bool,
+) -> Step {
+    if rule.is_outermost {
+        return Step::Outermost;
+    }
+    let cut = |failure| {
+        Step::Cut(match failure {
+            Failure::OutsideCapture => Truncation::OutsideCapture,
+            Failure::Unusable => Truncation::BadCfa,
+        })
+    };
+    let cfa = match &rule.cfa {
+        Cfa::Register(number, offset) => match registers.get(*number) {
+            Some(value) => value.wrapping_add_signed(*offset),
+            None => return Step::Cut(Truncation::BadCfa),
+        },
+        Cfa::Expression(code) => match evaluate(code, None, registers, &stack) {
+            Ok(cfa) => cfa,
+            Err(failure) => return cut(failure),
+        },
+    };
+    // A frame lies above the one it called; only a signal may have come on another stack.
+    let sp = registers.sp();
+    if !rule.is_signal_frame && (cfa < sp || cfa == sp && !is_innermost) {
+        return Step::Cut(if cfa == sp { Truncation::Loop } else { Truncation::BadCfa });
+    }
+    let mut caller = *registers;
+    caller.set(RegisterSet::SP, cfa);
+    caller.forget(RegisterSet::RETURN_ADDRESS);
+    let mut return_address = Err(Failure::Unusable);
+    for (number, restore) in &rule.registers {
+        let value = restored(restore, cfa, registers, &stack);
+        if *number == RegisterSet::RETURN_ADDRESS {
+            return_address = value;
+        } else {
+            match value {
+                Ok(value) => caller.set(*number, value),
+                // Needed only if some caller's frame is found through it.
+                Err(_) => caller.forget(*number),
+            }
+        }
+    }
+    match return_address {
+        Ok(0) => Step::Cut(Truncation::NullReturnAddress),
+        Ok(return_address) => {
+            if caller.get(RegisterSet::SP).is_none() {
+                return Step::Cut(Truncation::OutsideCapture);
+            }
+            caller.set(RegisterSet::RETURN_ADDRESS, return_address);
+            *registers = caller;
+            Step::Caller { is_exact: rule.is_signal_frame }
+        }
+        Err(failure) => cut(failure),
+    }
+}
+
+fn restored(
+    restore: &Restore,
+    cfa: u64,
+    registers: &RegisterSet,
+    stack: &CapturedStack<'_>,
+) -> Result<u64, Failure> {
+    let read = |address| stack.read(address).ok_or(Failure::OutsideCapture);
+    match restore {
+        Restore::Undefined => Err(Failure::Unusable),
+        Restore::AtCfa(offset) => read(cfa.wrapping_add_signed(*offset)),
+        Restore::CfaPlus(offset) => Ok(cfa.wrapping_add_signed(*offset)),
+        Restore::InRegister(number) => registers.get(*number).ok_or(Failure::Unusable),
+        Restore::AtExpression(code) => read(evaluate(code, Some(cfa), registers, stack)?),
+        Restore::Expression(code) => evaluate(code, Some(cfa), registers, stack),
+    }
+}
