@@ -54,6 +54,13 @@ impl Error {
         Self { kind, message, raw_os_error, source: Some(Box::new(cause)), later: Vec::new() }
     }
 
+    /// Makes an error from one whose message says it all.
+    pub(crate) fn plain(kind: ErrorKind, cause: impl StdError + Send + Sync + 'static) -> Self {
+        let raw_os_error = os_error_in(&cause);
+        let message = cause.to_string();
+        Self { kind, message, raw_os_error, source: Some(Box::new(cause)), later: Vec::new() }
+    }
+
     /// Adds a failure that happened while cleaning up after this one.
     pub(crate) fn followed_by(mut self, later: &Error) -> Self {
         self.later.push(later.to_string());

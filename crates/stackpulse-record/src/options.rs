@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind};
 use std::num::NonZeroU32;
 use std::time::Duration;
-use stackpulse_perf::EventChoice;
+use stackpulse_perf::capture::EventChoice;
 
 /// The largest stack copy the kernel accepts: `sample_stack_user` must be below 64 KiB and a
 /// multiple of eight (perf_event_open(2)).
@@ -94,8 +94,8 @@ pub struct RecorderOptions {
     pub inherit_children: bool,
     /// Wall-clock time of the first moment, microseconds since 1970 UTC [taken from the clock].
     pub start_timestamp_us: Option<u64>,
-    /// Microseconds between samples, as the file states it [from the rate].
-    pub sample_interval_us: Option<u64>,
+    /// Whether sampling begins at once [yes]; else with [`Recorder::enable`](crate::Recorder::enable).
+    pub start_enabled: bool,
     /// How often whole blocks become visible to readers [500 ms].
     pub publish_interval: Duration,
 }
@@ -110,7 +110,7 @@ impl Default for RecorderOptions {
             include_kernel: false,
             inherit_children: true,
             start_timestamp_us: None,
-            sample_interval_us: None,
+            start_enabled: true,
             publish_interval: Duration::from_millis(500),
         }
     }

@@ -1,29 +1,79 @@
 //! What a recording came to, in numbers.
 
-/// The totals of a recording, so far or at its end.
-///
-/// Every sample event is counted in exactly one place: `events_seen` is `samples_written` and the sum of the `skipped`
-/// counters.
+use stackpulse_unwind::Statistics as Unwound;
+
+/// The totals of a recording, so far or at its end. Counters saturate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Sample events that reached user space.
+    /// Sample events that reached the unwinder: those written and those skipped, each for one reason.
     pub events_seen: u64,
     /// Samples in the spool.
     pub samples_written: u64,
     /// Events the kernel dropped.
     pub events_lost: u64,
+    /// Stacks that end before their root.
+    pub truncated: u64,
     /// Bytes of the spool.
     pub bytes_written: u64,
-    /// When the recording began and ended, `CLOCK_MONOTONIC`; the end is the last event so far.
+    /// When the recording began, `CLOCK_MONOTONIC`.
     pub start_ns: u64,
-    /// See [`start_ns`](Self::start_ns).
+    /// When it ended, or now.
     pub end_ns: u64,
-    /// All counters by name, sorted: what the spool's summary record holds.
+    /// All counters by name, sorted: the spool's counter records.
     pub counters: Vec<(String, u64)>,
 }
 
 impl Summary {
+    pub(crate) fn of(
+        capture: &stackpulse_perf::Statistics,
+        unwound: &Unwound,
+        bytes_written: u64,
+        start_ns: u64,
+        end_ns: u64,
+    ) -> Self {
+        let mut counters = vec![
+            ("bytes_written".to_owned(), bytes_written),
+            ("copied_bytes".to_owned(), capture.copied_bytes),
+            ("copied_samples".to_owned(), capture.copied_samples),
+            ("events_lost".to_owned(), capture.lost),
+            ("frame_pointer.generated".to_owned(), unwound.frame_pointer_generated),
+            ("frame_pointer.image".to_owned(), unwound.frame_pointer_image),
+            ("images_unreadable".to_owned(), unwound.images_unreadable),
+            ("lifecycle_gaps".to_owned(), unwound.gaps),
+            ("maps_refreshed".to_owned(), unwound.maps_refreshed),
+            ("records_bad".to_owned(), capture.bad_records),
+            ("records_other".to_owned(), capture.other_records),
+            ("rings_bad".to_owned(), capture.bad_rings),
+            ("samples_seen".to_owned(), unwound.samples_seen),
+            ("samples_written".to_owned(), unwound.samples_written),
+            ("skipped.idle".to_owned(), unwound.skipped_idle),
+            ("skipped.kernel_mode".to_owned(), unwound.skipped_kernel),
+            ("skipped.without_frame".to_owned(), unwound.skipped_without_frame),
+            ("skipped.without_task".to_owned(), unwound.skipped_without_task),
+            ("skipped.without_time".to_owned(), capture.without_time),
+            ("throttles".to_owned(), capture.throttles),
+            ("user_callchain_ignored".to_owned(), unwound.user_callchain_ignored),
+            ("with_32_bit_registers".to_owned(), unwound.with_32_bit_registers),
+            ("without_registers".to_owned(), unwound.without_registers),
+        ];
+        let reasons = Unwound::REASONS.iter().zip(unwound.truncated);
+        counters.extend(reasons.map(|(&reason, count)| {
+            (format!("truncated.{}", stackpulse_spool::text::truncation(reason)), count)
+        }));
+        counters.sort();
+        Self {
+            events_seen: unwound.samples_seen,
+            samples_written: unwound.samples_written,
+            events_lost: capture.lost,
+            truncated: unwound.truncated.iter().fold(0, |sum, &count| sum.saturating_add(count)),
+            bytes_written,
+            start_ns,
+            end_ns,
+            counters,
+        }
+    }
+
     /// Returns the counter of this name, if it is counted at all.
     #[must_use]
     pub fn counter(&self, name: &str) -> Option<u64> {

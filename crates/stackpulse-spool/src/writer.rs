@@ -135,21 +135,21 @@ impl<W: Write> Writer<W> {
         self.encoder.epoch()
     }
 
-    /// Publishes, and ends the spool as finished.
+    /// Publishes, and ends the spool as finished. Returns the output and the bytes written to it.
     ///
     /// # Errors
     ///
     /// Those of the output; [`Unfinished`] gives it back.
-    pub fn finish(self) -> Result<W, Unfinished<W>> {
+    pub fn finish(self) -> Result<(W, u64), Unfinished<W>> {
         self.end(Outcome::Finished)
     }
 
-    /// Publishes, and ends the spool as aborted: readable, but not what was asked for.
+    /// As [`finish`](Self::finish), but ends the spool as aborted: readable, but not what was asked for.
     ///
     /// # Errors
     ///
     /// Those of the output; [`Unfinished`] gives it back.
-    pub fn abort(self) -> Result<W, Unfinished<W>> {
+    pub fn abort(self) -> Result<(W, u64), Unfinished<W>> {
         self.end(Outcome::Aborted)
     }
 
@@ -158,9 +158,9 @@ impl<W: Write> Writer<W> {
         self.out
     }
 
-    fn end(mut self, outcome: Outcome) -> Result<W, Unfinished<W>> {
+    fn end(mut self, outcome: Outcome) -> Result<(W, u64), Unfinished<W>> {
         match self.write_end(outcome) {
-            Ok(()) => Ok(self.out),
+            Ok(()) => Ok((self.out, self.written)),
             Err(error) => Err(Unfinished { error, out: self.out }),
         }
     }

@@ -88,7 +88,7 @@ impl ImageFile {
             .iter()
             .filter(|header| {
                 header.p_type(endian) == object::elf::PT_LOAD
-                    && header.p_flags(endian) & object::elf::PF_X != 0
+                    && header.p_flags(endian) & object::elf::PF_X != object::elf::ProgramFlags(0)
             })
             .map(|header| Segment {
                 file_offset: header.p_offset(endian),

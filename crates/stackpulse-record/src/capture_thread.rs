@@ -1,0 +1,176 @@
+//! The thread that owns every descriptor: rings, pidfds, the sorter.
+
+use crate::error::{Error, ErrorKind};
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use stackpulse_perf::capture::{AttachMode, AttachOutcome, Capture};
+use stackpulse_perf::{Batch, CaptureError, OpenError, Statistics};
+use std::time::Duration;
+
+/// What the user's thread asks of the capture thread.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Follow one more process.
+    Attach(u32, AttachMode, Sender<Result<AttachOutcome, Error>>),
+    /// Resume (`true`) or pause sampling.
+    Switch(bool, Sender<Result<(), Error>>),
+    /// Send on everything collected so far, and answer when it has been published.
+    Flush(Sender<Result<(), Error>>),
+    /// List the processes that have not ended.
+    Active(Sender<Vec<u32>>),
+    /// Whether something waits to be read or sorted.
+    Pending(Sender<bool>),
+    /// Drain to the end and stop.
+    Finish,
+    /// Stop at once.
+    Abort,
+}
+
+/// What goes to the unwind thread, in order.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Events in the order of time.
+    Batch(Batch),
+    /// Publish what has come, and answer.
+    Flush(Sender<Result<(), Error>>),
+    /// Counters of the capture, as of now.
+    Statistics(Statistics),
+    /// Nothing comes after this: the recording ends as it should.
+    End(Statistics),
+}
+
+/// How long the thread sleeps when nothing happens.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// How long it sleeps while the unwind thread is behind.
+const BEHIND: Duration = Duration::from_millis(2);
+
+/// A batch is sent when it has this many events, or when nothing more is in order for good.
+pub(crate) struct CaptureThread {
+    pub(crate) capture: Capture,
+    pub(crate) commands: Receiver<Command>,
+    pub(crate) messages: Sender<Message>,
+    pub(crate) spent: Receiver<Batch>,
+    /// Events that wait to be sent.
+    pub(crate) batch: Batch,
+}
+
+/// How the thread goes on.
+enum Next {
+    GoOn,
+    Finish,
+    Stop,
+}
+
+impl CaptureThread {
+    /// Runs until the end is asked for, or the unwind thread has gone.
+    pub(crate) fn run(mut self) -> Result<(), Error> {
+        loop {
+            let timeout = if self.batch.is_empty() { IDLE } else { BEHIND };
+            self.capture.wait(timeout).map_err(failed)?;
+            self.capture.drain(&mut self.batch).map_err(failed)?;
+            if !self.send_batch() {
+                return Ok(());
+            }
+            match self.obey()? {
+                Next::GoOn => {}
+                Next::Finish => return self.finish(),
+                Next::Stop => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends the batch if there is room; else its samples leave the rings, so that the kernel can go on writing.
+    /// `false`: nobody receives any more.
+    fn send_batch(&mut self) -> bool {
+        if self.batch.is_empty() {
+            return true;
+        }
+        let next = self.spent.try_recv().unwrap_or_default();
+        let full = std::mem::replace(&mut self.batch, next);
+        match self.messages.try_send(Message::Batch(full)) {
+            Ok(()) => {
+                // Only a snapshot: it may be left out when the channel is full.
+                let _ = self.messages.try_send(Message::Statistics(self.capture.statistics()));
+                true
+            }
+            Err(TrySendError::Full(Message::Batch(batch))) => {
+                self.batch = batch;
+                self.capture.detach(&mut self.batch);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn obey(&mut self) -> Result<Next, Error> {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Attach(pid, mode, reply) => {
+                    answer(&reply, self.capture.attach_process(pid, mode).map_err(Error::from));
+                }
+                Command::Switch(on, reply) => {
+                    let switched = if on { self.capture.enable() } else { self.capture.disable() };
+                    answer(&reply, switched.map_err(failed));
+                }
+                Command::Flush(reply) => {
+                    if !self.flush(reply)? {
+                        return Ok(Next::Stop);
+                    }
+                }
+                Command::Active(reply) => answer(&reply, self.capture.active_processes().collect()),
+                Command::Pending(reply) => {
+                    let pending = !self.batch.is_empty() || self.capture.has_pending_events();
+                    answer(&reply, pending);
+                }
+                Command::Finish => return Ok(Next::Finish),
+                Command::Abort => return Ok(Next::Stop),
+            }
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Sends on everything there is now: two rounds put in order what the first has read.
+    fn flush(&mut self, reply: Sender<Result<(), Error>>) -> Result<bool, Error> {
+        for _ in 0..2 {
+            self.capture.drain(&mut self.batch).map_err(failed)?;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        Ok(self.messages.send(Message::Batch(batch)).is_ok() && self.messages.send(Message::Flush(reply)).is_ok())
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        let finished = self.capture.finish(&mut self.batch).map_err(failed);
+        let statistics = self.capture.statistics();
+        // An unwind thread that has gone tells its own error.
+        let _ = self.messages.send(Message::Batch(self.batch));
+        if finished.is_ok() {
+            let _ = self.messages.send(Message::End(statistics));
+        }
+        finished
+    }
+}
+
+/// A user's thread that no longer waits needs no answer.
+fn answer<T>(reply: &Sender<T>, value: T) {
+    let _ = reply.send(value);
+}
+
+fn failed(error: CaptureError) -> Error {
+    Error::caused(ErrorKind::Io, "capture events", error)
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        let kind = match &error {
+            OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. } => ErrorKind::TargetGone,
+            OpenError::Refused { source, .. } => match source.kind() {
+                std::io::ErrorKind::PermissionDenied => ErrorKind::Permission,
+                std::io::ErrorKind::Unsupported => ErrorKind::Unsupported,
+                _ => ErrorKind::Io,
+            },
+            OpenError::UnsupportedArchitecture => ErrorKind::Unsupported,
+            _ => ErrorKind::InvalidInput,
+        };
+        Error::plain(kind, error)
+    }
+}

@@ -1,0 +1,332 @@
+//! The calls: what the user's thread sees.
+
+use crate::capture_thread::{CaptureThread, Command, Message};
+use crate::error::{Error, ErrorKind};
+use crate::host::HostFacts;
+use crate::options::RecorderOptions;
+use crate::summary::Summary;
+use crate::unwind_thread::{Ended, UnwindThread};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use stackpulse_perf::capture::{
+    AttachMode, AttachOutcome, Capture, CaptureOptions, Settings, Waker, clock,
+};
+use stackpulse_perf::{Batch, Statistics};
+use stackpulse_spool::{Record, RecordSink, Writer, WriterOptions};
+use stackpulse_unwind::Engine;
+use stackpulse_unwind::procfs::Procfs;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Batches under way between the threads.
+const BATCHES: usize = 8;
+
+/// What a [`Recorder::poll`] saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Samples written since the last call.
+    pub samples: u64,
+    /// Events lost since the last call.
+    pub lost: u64,
+}
+
+/// Records a process tree into a spool, on two threads of its own.
+///
+/// A user who never calls anything but [`finish`](Self::finish) gets a complete file. Dropped without it, the spool is marked
+/// aborted and stays readable.
+#[derive(Debug)]
+pub struct Recorder<W: Write + Send + 'static = File> {
+    commands: Sender<Command>,
+    waker: Waker,
+    progress: Receiver<Summary>,
+    settings: Settings,
+    latest: Summary,
+    told: Progress,
+    threads: Option<Threads<W>>,
+}
+
+#[derive(Debug)]
+struct Threads<W> {
+    capture: JoinHandle<Result<(), Error>>,
+    unwind: JoinHandle<Ended<W>>,
+}
+
+impl Recorder<File> {
+    /// Attaches to a process, and records it into a new file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// When the process cannot be captured or the file not be made; then nothing stays open, and the target runs.
+    pub fn attach(
+        pid: u32,
+        path: impl AsRef<Path>,
+        mode: AttachMode,
+        options: &RecorderOptions,
+    ) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let capture = open(pid, mode, options)?;
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let file = file.map_err(|error| {
+            Error::caused(ErrorKind::Io, format_args!("create {}", path.display()), error)
+        })?;
+        Self::start(capture, file, options)
+    }
+}
+
+impl<W: Write + Send + 'static> Recorder<W> {
+    /// Attaches to a process, and records it into `out`, which [`finish`](Self::finish) gives back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::attach`].
+    pub fn attach_with_writer(
+        pid: u32,
+        out: W,
+        mode: AttachMode,
+        options: &RecorderOptions,
+    ) -> Result<Self, Error> {
+        Self::start(open(pid, mode, options)?, out, options)
+    }
+
+    fn start(capture: Capture, out: W, options: &RecorderOptions) -> Result<Self, Error> {
+        let settings = capture.settings();
+        let (start_ns, realtime_ns) = clock::pair();
+        let written = |error| Error::caused(ErrorKind::Io, "write the spool", error);
+        let mut writer = Writer::new(out, WriterOptions::default()).map_err(written)?;
+        let start_realtime_ns = options.start_timestamp_us.map_or(realtime_ns, |us| us.saturating_mul(1000));
+        let facts = Record::Settings(stackpulse_spool::Settings {
+            event: settings.event.name().as_bytes(),
+            rate_hz: settings.frequency_hz,
+            stack_size_bytes: settings.stack_size_bytes,
+            kernel_frames: settings.kernel_frames,
+            follows_children: settings.inherit_children,
+            start_monotonic_ns: start_ns,
+            start_realtime_ns,
+        });
+        writer.record(&facts).map_err(written)?;
+        writer.record(&Record::Host(HostFacts::read().as_record())).map_err(written)?;
+        writer.publish().map_err(written)?;
+
+        let (commands, command_receiver) = unbounded();
+        let (messages, message_receiver) = bounded::<Message>(BATCHES);
+        let (spent_sender, spent) = bounded(BATCHES);
+        let (progress_sender, progress) = bounded(1);
+        let waker = capture.waker();
+        let capture_thread = CaptureThread {
+            capture,
+            commands: command_receiver,
+            messages,
+            spent,
+            batch: Batch::new(),
+        };
+        let unwind_thread = UnwindThread {
+            engine: Engine::new(Procfs::new(), settings.kernel_frames),
+            writer,
+            messages: message_receiver,
+            spent: spent_sender,
+            progress: progress_sender,
+            publish_interval: options.publish_interval,
+            start_ns,
+            capture: Statistics::default(),
+        };
+        let spawned = |error| Error::caused(ErrorKind::Io, "start a thread", error);
+        let unwind = Builder::new()
+            .name("sp-unwind".to_owned())
+            .spawn(move || unwind_thread.run())
+            .map_err(spawned)?;
+        let capture = Builder::new()
+            .name("sp-capture".to_owned())
+            .spawn(move || capture_thread.run())
+            .map_err(spawned)?;
+        Ok(Self {
+            commands,
+            waker,
+            progress,
+            settings,
+            latest: Summary { start_ns, ..Summary::default() },
+            told: Progress::default(),
+            threads: Some(Threads { capture, unwind }),
+        })
+    }
+
+    /// Returns what the recording came to be after the kernel's limits: event, rate, ring sizes, kernel frames.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Follows one more process.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be captured; what this call opened is closed again.
+    pub fn attach_process(&mut self, pid: u32, mode: AttachMode) -> Result<AttachOutcome, Error> {
+        self.ask(|reply| Command::Attach(pid, mode, reply))?
+    }
+
+    /// Waits for progress at most that long.
+    ///
+    /// # Errors
+    ///
+    /// When the recording has ended by a failure.
+    pub fn poll(&mut self, timeout: Duration) -> Result<Progress, Error> {
+        match self.progress.recv_timeout(timeout) {
+            Ok(summary) => self.latest = summary,
+            Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+            Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return Err(self.failure()),
+        }
+        let progress = Progress {
+            samples: self.latest.samples_written.saturating_sub(self.told.samples),
+            lost: self.latest.events_lost.saturating_sub(self.told.lost),
+        };
+        self.told = Progress { samples: self.latest.samples_written, lost: self.latest.events_lost };
+        Ok(progress)
+    }
+
+    /// Writes and publishes everything collected so far; sampling goes on.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written, or the recording has ended by a failure.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.ask(Command::Flush)?
+    }
+
+    /// Resumes sampling.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses, or the recording has ended by a failure.
+    pub fn enable(&mut self) -> Result<(), Error> {
+        self.ask(|reply| Command::Switch(true, reply))?
+    }
+
+    /// Pauses sampling; what processes do meanwhile is followed.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses, or the recording has ended by a failure.
+    pub fn disable(&mut self) -> Result<(), Error> {
+        self.ask(|reply| Command::Switch(false, reply))?
+    }
+
+    /// Returns the totals so far.
+    pub fn summary(&mut self) -> &Summary {
+        if let Ok(summary) = self.progress.try_recv() {
+            self.latest = summary;
+        }
+        &self.latest
+    }
+
+    /// Whether events wait to be written.
+    ///
+    /// # Errors
+    ///
+    /// When the recording has ended by a failure.
+    pub fn has_pending_events(&mut self) -> Result<bool, Error> {
+        self.ask(Command::Pending)
+    }
+
+    /// Returns how many followed processes have not ended.
+    ///
+    /// # Errors
+    ///
+    /// When the recording has ended by a failure.
+    pub fn active_process_count(&mut self) -> Result<usize, Error> {
+        self.ask(Command::Active).map(|active| active.len())
+    }
+
+    /// Whether a process is followed and has not ended.
+    ///
+    /// # Errors
+    ///
+    /// When the recording has ended by a failure.
+    pub fn process_is_active(&mut self, pid: u32) -> Result<bool, Error> {
+        self.ask(Command::Active).map(|active| active.contains(&pid))
+    }
+
+    /// Whether any followed process but this one has not ended.
+    ///
+    /// # Errors
+    ///
+    /// When the recording has ended by a failure.
+    pub fn has_active_processes_except(&mut self, pid: u32) -> Result<bool, Error> {
+        self.ask(Command::Active).map(|active| active.iter().any(|&other| other != pid))
+    }
+
+    /// Stops sampling, writes everything there is, and ends the spool.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of the recording, with later ones as context.
+    pub fn finish(mut self) -> Result<(Summary, W), Error> {
+        self.send(Command::Finish);
+        self.join()
+    }
+
+    /// Asks the capture thread, and waits for its answer.
+    fn ask<T>(&mut self, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, Error> {
+        let (reply, answer) = bounded(1);
+        self.send(command(reply));
+        answer.recv().map_err(|_| self.failure())
+    }
+
+    fn send(&self, command: Command) {
+        // A thread that has gone tells why when it is joined.
+        let _ = self.commands.send(command);
+        self.waker.wake();
+    }
+
+    /// Why a thread has gone.
+    fn failure(&mut self) -> Error {
+        match self.join() {
+            Err(error) => error,
+            Ok(_) => Error::new(ErrorKind::InvalidInput, "the recording has already ended"),
+        }
+    }
+
+    /// Waits for both threads: capture ends first, then unwind, which alone writes the end of the file.
+    fn join(&mut self) -> Result<(Summary, W), Error> {
+        let Some(threads) = self.threads.take() else {
+            return Err(Error::new(ErrorKind::InvalidInput, "the recording has already ended"));
+        };
+        let panicked = |name| Error::new(ErrorKind::Io, format!("the {name} thread panicked"));
+        let captured = threads.capture.join().unwrap_or_else(|_| Err(panicked("capture")));
+        let ended = threads.unwind.join().map_err(|_| panicked("unwind"))?;
+        self.latest = ended.summary.clone();
+        // When unwinding fails, capture only follows: its error is the later one.
+        match (ended.error, captured) {
+            (Some(error), Err(later)) => Err(error.followed_by(&later)),
+            (Some(error), Ok(())) | (None, Err(error)) => Err(error),
+            (None, Ok(())) => match ended.out {
+                Some(out) => Ok((ended.summary, out)),
+                None => Err(Error::new(ErrorKind::Io, "the output was lost")),
+            },
+        }
+    }
+}
+
+impl<W: Write + Send + 'static> Drop for Recorder<W> {
+    fn drop(&mut self) {
+        if self.threads.is_some() {
+            self.send(Command::Abort);
+            // Best effort: nobody is left to be told.
+            let _ = self.join();
+        }
+    }
+}
+
+fn open(pid: u32, mode: AttachMode, options: &RecorderOptions) -> Result<Capture, Error> {
+    let capture_options = CaptureOptions {
+        frequency_hz: options.sample_rate.resolve()?,
+        event: options.event,
+        stack_size_bytes: options.checked_stack_size()?,
+        ring_buffer_stacks: if options.ring_buffer_stacks == 0 { 32 } else { options.ring_buffer_stacks },
+        include_kernel: options.include_kernel,
+        inherit_children: options.inherit_children,
+        start_enabled: options.start_enabled,
+    };
+    Ok(Capture::attach(pid, mode, &capture_options)?)
+}

@@ -1,0 +1,155 @@
+//! The thread that owns the engine and the writer.
+
+use crate::capture_thread::Message;
+use crate::error::{Error, ErrorKind};
+use crate::summary::Summary;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use stackpulse_perf::capture::clock;
+use stackpulse_perf::{Batch, Statistics};
+use stackpulse_spool::{Record, RecordSink, WriteError, Writer};
+use stackpulse_unwind::Engine;
+use stackpulse_unwind::procfs::Procfs;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Unwinds what comes, and writes it.
+pub(crate) struct UnwindThread<W: Write> {
+    pub(crate) engine: Engine<Procfs>,
+    pub(crate) writer: Writer<W>,
+    pub(crate) messages: Receiver<Message>,
+    pub(crate) spent: Sender<Batch>,
+    /// The latest summary goes here; one that nobody has taken yet is not replaced, but the next is newer.
+    pub(crate) progress: Sender<Summary>,
+    pub(crate) publish_interval: Duration,
+    pub(crate) start_ns: u64,
+    pub(crate) capture: Statistics,
+}
+
+/// How the recording ended, and what it was written to.
+pub(crate) struct Ended<W> {
+    pub(crate) summary: Summary,
+    /// `None` if the writer was lost with an error.
+    pub(crate) out: Option<W>,
+    pub(crate) error: Option<Error>,
+}
+
+impl<W: Write> UnwindThread<W> {
+    /// Runs until the capture thread ends the recording, or has gone.
+    pub(crate) fn run(mut self) -> Ended<W> {
+        let mut next_publish = Instant::now() + self.publish_interval;
+        let outcome = loop {
+            let wait = next_publish.saturating_duration_since(Instant::now());
+            let step = match self.messages.recv_timeout(wait) {
+                Ok(Message::Batch(batch)) => self.handle(batch),
+                Ok(Message::Statistics(statistics)) => {
+                    self.capture = statistics;
+                    Ok(())
+                }
+                Ok(Message::Flush(reply)) => {
+                    let published = self.publish();
+                    let failed = published.as_ref().err().map(ToString::to_string);
+                    let _ = reply.send(match failed {
+                        Some(message) => Err(Error::new(ErrorKind::Io, message)),
+                        None => Ok(()),
+                    });
+                    published
+                }
+                Ok(Message::End(statistics)) => {
+                    self.capture = statistics;
+                    break Ok(true);
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => break Ok(false),
+            };
+            let step = match step {
+                Ok(()) if Instant::now() >= next_publish => {
+                    next_publish = Instant::now() + self.publish_interval;
+                    self.publish()
+                }
+                other => other,
+            };
+            if let Err(error) = step {
+                break Err(error);
+            }
+        };
+        match outcome {
+            Ok(is_finished) => self.end(is_finished),
+            Err(error) => self.give_up(error),
+        }
+    }
+
+    fn handle(&mut self, mut batch: Batch) -> Result<(), WriteError> {
+        for event in batch.drain() {
+            self.engine.handle(event, &mut self.writer)?;
+        }
+        // A capture thread that is busy, or gone, needs no batch back.
+        let _ = self.spent.try_send(batch);
+        self.tell();
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), WriteError> {
+        self.engine.tick(clock::monotonic_ns(), &mut self.writer)?;
+        self.writer.publish()?;
+        self.tell();
+        Ok(())
+    }
+
+    fn tell(&self) {
+        if let Err(TrySendError::Full(_)) = self.progress.try_send(self.summary()) {
+            // The user has not looked at the last one yet.
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        Summary::of(
+            &self.capture,
+            &self.engine.statistics(),
+            self.writer.bytes_written(),
+            self.start_ns,
+            clock::monotonic_ns(),
+        )
+    }
+
+    fn end(mut self, is_finished: bool) -> Ended<W> {
+        let ended = self.write_end();
+        let mut summary = self.summary();
+        if let Err(error) = ended {
+            return self.give_up(error);
+        }
+        let closed = if is_finished { self.writer.finish() } else { self.writer.abort() };
+        match closed {
+            Ok((out, bytes)) => {
+                summary.bytes_written = bytes;
+                Ended { summary, out: Some(out), error: None }
+            }
+            Err(unfinished) => {
+                Ended { summary, error: Some(write_failed(unfinished.error)), out: Some(unfinished.out) }
+            }
+        }
+    }
+
+    fn write_end(&mut self) -> Result<(), WriteError> {
+        let end_ns = clock::monotonic_ns();
+        self.engine.finish(end_ns, &mut self.writer)?;
+        let summary = self.summary();
+        for (name, value) in &summary.counters {
+            self.writer.record(&Record::Counter { name: name.as_bytes(), value: *value })?;
+        }
+        self.writer.record(&Record::End { time_ns: end_ns })
+    }
+
+    /// The spool ends at its last whole block; the failure is the cause of the recording's end.
+    fn give_up(self, error: WriteError) -> Ended<W> {
+        let summary = self.summary();
+        Ended { summary, out: Some(self.writer.into_inner()), error: Some(write_failed(error)) }
+    }
+}
+
+fn write_failed(error: WriteError) -> Error {
+    match error {
+        // The cause's own number is kept; it is never taken for the target's end.
+        WriteError::Io(source) => Error::caused(ErrorKind::Io, "write the spool", source),
+        other => Error::plain(ErrorKind::CorruptSpool, other),
+    }
+}
