@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod names;
 mod open;
+mod output;
 mod render;
 mod signals;
 

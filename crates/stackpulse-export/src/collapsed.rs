@@ -12,18 +12,17 @@ use std::io::{self, Write};
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write_collapsed(profile: &Profile, inlines: Inlines, mut out: impl Write) -> io::Result<()> {
+pub fn write_collapsed(profile: &Profile, mut out: impl Write) -> io::Result<()> {
     let labels: Vec<String> = profile.functions.iter().map(label).collect();
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (&stack, &count) in &profile.stacks.counts {
         let mut functions: Vec<&str> = Vec::new();
         for place in profile.stacks.places_of(stack) {
-            let calls = &profile.calls[place as usize];
-            let shown = match inlines {
-                Inlines::Shown => &calls[..],
-                Inlines::Hidden => &calls[calls.len() - 1..],
-            };
-            functions.extend(shown.iter().map(|call| labels[call.function.0 as usize].as_str()));
+            functions.extend(
+                profile.calls[place as usize]
+                    .iter()
+                    .map(|call| labels[call.function.0 as usize].as_str()),
+            );
         }
         let comm = String::from_utf8_lossy(&profile.stacks.comms[stack.actor.comm as usize]);
         let mut line = clean(if comm.is_empty() { "[unknown]" } else { &comm });
@@ -37,15 +36,6 @@ pub fn write_collapsed(profile: &Profile, inlines: Inlines, mut out: impl Write)
         writeln!(out, "{line} {count}")?;
     }
     out.flush()
-}
-
-/// Whether calls that the compiler inlined are shown as calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inlines {
-    /// Each as a frame of its own.
-    Shown,
-    /// Only the function whose machine code ran.
-    Hidden,
 }
 
 fn label(function: &Function) -> String {

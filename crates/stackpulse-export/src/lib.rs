@@ -4,16 +4,16 @@
 //! stacks with function names, and writers of other programs' forms over it. *Not for*: looking names up (that is
 //! `stackpulse-symbolize`) or drawing on a terminal (that is the command).
 
+#![forbid(unsafe_code)]
+
 mod collapsed;
 mod load;
 mod profile;
 mod stacks;
 
-pub use collapsed::{Inlines, write_collapsed};
+pub use collapsed::write_collapsed;
 pub use load::Loader;
-pub use profile::{
-    Call, Function, FunctionId, Mode, NamedCall, Naming, Profile, module_name, truncation_name,
-};
+pub use profile::{Call, Function, FunctionId, Mode, NamedCall, Naming, Profile, module_name};
 pub use stacks::{
     Actor, Node, Place, ProfileImage, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
 };

@@ -2,7 +2,7 @@
 
 use crate::stacks::{Place, ProfileImage, StackKey, Stacks};
 use rustc_hash::FxHashMap;
-use stackpulse_spool::{ImageKind, Truncation};
+use stackpulse_spool::ImageKind;
 use std::sync::Arc;
 
 /// Index of a function in [`Profile::functions`].
@@ -103,8 +103,7 @@ impl Profile {
         let modules: Vec<Arc<str>> =
             stacks.images.iter().map(|image| module_name(image).into()).collect();
         let mut calls = vec![Vec::new(); stacks.places.len()];
-        for (image, places) in places_by_image(&stacks).into_iter().enumerate() {
-            let image = u32::try_from(image).expect("images are counted in 32 bits");
+        for (image, places) in (0u32..).zip(places_by_image(&stacks)) {
             let addresses: Vec<u64> = places.iter().map(|&(address, _)| address).collect();
             if addresses.is_empty() {
                 continue;
@@ -127,12 +126,22 @@ impl Profile {
                 }
                 Place::Code { .. } => {}
                 Place::Truncated(reason) => {
-                    *calls = builder.marker(&format!("[truncated:{}]", truncation_name(reason)));
+                    *calls = builder.marker(&format!(
+                        "[truncated:{}]",
+                        stackpulse_spool::text::truncation(reason)
+                    ));
                 }
                 Place::Joined => *calls = builder.marker("[joined]"),
             }
         }
         Self { stacks, functions: builder.functions, calls }
+    }
+
+    /// Shows inlined calls as part of the function whose machine code they are in.
+    pub fn hide_inlined(&mut self) {
+        for calls in &mut self.calls {
+            calls.drain(..calls.len() - 1);
+        }
     }
 
     /// Returns a stack's calls, innermost first.
@@ -233,20 +242,5 @@ pub fn module_name(image: &ProfileImage) -> String {
         ImageKind::Generated if file_name.is_empty() => "[generated]".to_owned(),
         _ if file_name.is_empty() => "[unknown]".to_owned(),
         _ => String::from_utf8_lossy(file_name).into_owned(),
-    }
-}
-
-/// A truncation's reason as it is spelled in every form.
-#[must_use]
-pub fn truncation_name(reason: Truncation) -> &'static str {
-    match reason {
-        Truncation::OutsideCapture => "outside_capture",
-        Truncation::NoUnwindInfo => "no_unwind_info",
-        Truncation::BadCfa => "bad_cfa",
-        Truncation::NullReturnAddress => "null_return_address",
-        Truncation::DepthLimit => "depth_limit",
-        Truncation::Loop => "loop",
-        Truncation::NoRegisters => "no_registers",
-        _ => "other",
     }
 }

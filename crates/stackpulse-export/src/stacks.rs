@@ -179,6 +179,21 @@ impl Default for Stacks {
 }
 
 impl Stacks {
+    /// Returns for each image that has any its distinct addresses, ascending.
+    pub fn addresses_by_image(&self) -> Vec<(u32, Vec<u64>)> {
+        let mut by_image: std::collections::BTreeMap<u32, Vec<u64>> =
+            std::collections::BTreeMap::new();
+        for place in &self.places {
+            if let Place::Code { image, address } = *place
+                && (image as usize) < self.images.len()
+            {
+                by_image.entry(image).or_default().push(address);
+            }
+        }
+        by_image.values_mut().for_each(|addresses| addresses.sort_unstable());
+        by_image.into_iter().collect()
+    }
+
     /// Returns a stack's places, innermost first.
     pub fn places_of(&self, stack: StackKey) -> impl Iterator<Item = u32> + '_ {
         let mut node = stack.callers;

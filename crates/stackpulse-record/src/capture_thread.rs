@@ -135,7 +135,8 @@ impl CaptureThread {
             self.capture.drain(&mut self.batch).map_err(failed)?;
         }
         let batch = std::mem::take(&mut self.batch);
-        Ok(self.messages.send(Message::Batch(batch)).is_ok() && self.messages.send(Message::Flush(reply)).is_ok())
+        Ok(self.messages.send(Message::Batch(batch)).is_ok()
+            && self.messages.send(Message::Flush(reply)).is_ok())
     }
 
     fn finish(mut self) -> Result<(), Error> {

@@ -22,7 +22,10 @@ impl HostFacts {
         Self {
             kernel_release: text("/proc/sys/kernel/osrelease"),
             boot_id: text("/proc/sys/kernel/random/boot_id"),
-            kernel_build_id: fs::read("/sys/kernel/notes").ok().and_then(|notes| gnu_build_id(&notes)).unwrap_or_default(),
+            kernel_build_id: fs::read("/sys/kernel/notes")
+                .ok()
+                .and_then(|notes| gnu_build_id(&notes))
+                .unwrap_or_default(),
             cpu_model: model.map(|(_, model)| model.to_owned()).unwrap_or_default(),
             online_cpus: std::thread::available_parallelism()
                 .map_or(0, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
@@ -45,7 +48,8 @@ impl HostFacts {
 fn gnu_build_id(notes: &[u8]) -> Option<Vec<u8>> {
     let mut rest = notes;
     loop {
-        let word = |at: usize| Some(u32::from_ne_bytes(rest.get(at..at + 4)?.try_into().ok()?) as usize);
+        let word =
+            |at: usize| Some(u32::from_ne_bytes(rest.get(at..at + 4)?.try_into().ok()?) as usize);
         let (name_len, description_len, kind) = (word(0)?, word(4)?, word(8)?);
         let name = rest.get(12..12usize.checked_add(name_len)?)?;
         let start = 12 + name_len.next_multiple_of(4);
@@ -65,7 +69,11 @@ mod tests {
     fn the_build_id_is_found_behind_other_notes() {
         let note = |kind: u32, name: &[u8], description: &[u8]| {
             let mut note = Vec::new();
-            for number in [u32::try_from(name.len()).unwrap(), u32::try_from(description.len()).unwrap(), kind] {
+            for number in [
+                u32::try_from(name.len()).unwrap(),
+                u32::try_from(description.len()).unwrap(),
+                kind,
+            ] {
                 note.extend_from_slice(&number.to_ne_bytes());
             }
             for part in [name, description] {

@@ -40,5 +40,7 @@ pub mod process {
 pub use error::{Error, ErrorKind};
 pub use options::{MAX_STACK_SIZE, RecorderOptions, SampleRate};
 pub use recorder::{Progress, Recorder};
-pub use stackpulse_perf::capture::{AttachMode, AttachOutcome, EventChoice, SampledEvent, Settings};
+pub use stackpulse_perf::capture::{
+    AttachMode, AttachOutcome, EventChoice, SampledEvent, Settings,
+};
 pub use summary::Summary;

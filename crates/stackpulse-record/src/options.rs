@@ -1,9 +1,9 @@
 //! What to record, and how often.
 
 use crate::error::{Error, ErrorKind};
+use stackpulse_perf::capture::EventChoice;
 use std::num::NonZeroU32;
 use std::time::Duration;
-use stackpulse_perf::capture::EventChoice;
 
 /// The largest stack copy the kernel accepts: `sample_stack_user` must be below 64 KiB and a
 /// multiple of eight (perf_event_open(2)).
@@ -35,7 +35,9 @@ impl SampleRate {
     pub fn hz(rate: u32) -> Result<Self, Error> {
         match NonZeroU32::new(rate) {
             Some(rate) => Ok(Self(Rate::Hz(rate))),
-            None => Err(Error::new(ErrorKind::InvalidInput, "a sample rate of 0 Hz takes no samples")),
+            None => {
+                Err(Error::new(ErrorKind::InvalidInput, "a sample rate of 0 Hz takes no samples"))
+            }
         }
     }
 
@@ -152,7 +154,10 @@ mod tests {
         assert_eq!(sized(4097).checked_stack_size().unwrap(), 4104);
         assert_eq!(sized(65_521).checked_stack_size().unwrap(), MAX_STACK_SIZE);
         assert_eq!(sized(65_529).checked_stack_size().unwrap_err().kind(), ErrorKind::InvalidInput);
-        assert_eq!(sized(u32::MAX).checked_stack_size().unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(
+            sized(u32::MAX).checked_stack_size().unwrap_err().kind(),
+            ErrorKind::InvalidInput
+        );
     }
 
     #[test]

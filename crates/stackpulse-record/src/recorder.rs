@@ -95,7 +95,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let (start_ns, realtime_ns) = clock::pair();
         let written = |error| Error::caused(ErrorKind::Io, "write the spool", error);
         let mut writer = Writer::new(out, WriterOptions::default()).map_err(written)?;
-        let start_realtime_ns = options.start_timestamp_us.map_or(realtime_ns, |us| us.saturating_mul(1000));
+        let start_realtime_ns =
+            options.start_timestamp_us.map_or(realtime_ns, |us| us.saturating_mul(1000));
         let facts = Record::Settings(stackpulse_spool::Settings {
             event: settings.event.name().as_bytes(),
             rate_hz: settings.frequency_hz,
@@ -181,7 +182,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
             samples: self.latest.samples_written.saturating_sub(self.told.samples),
             lost: self.latest.events_lost.saturating_sub(self.told.lost),
         };
-        self.told = Progress { samples: self.latest.samples_written, lost: self.latest.events_lost };
+        self.told =
+            Progress { samples: self.latest.samples_written, lost: self.latest.events_lost };
         Ok(progress)
     }
 
@@ -323,7 +325,11 @@ fn open(pid: u32, mode: AttachMode, options: &RecorderOptions) -> Result<Capture
         frequency_hz: options.sample_rate.resolve()?,
         event: options.event,
         stack_size_bytes: options.checked_stack_size()?,
-        ring_buffer_stacks: if options.ring_buffer_stacks == 0 { 32 } else { options.ring_buffer_stacks },
+        ring_buffer_stacks: if options.ring_buffer_stacks == 0 {
+            32
+        } else {
+            options.ring_buffer_stacks
+        },
         include_kernel: options.include_kernel,
         inherit_children: options.inherit_children,
         start_enabled: options.start_enabled,

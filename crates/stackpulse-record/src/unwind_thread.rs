@@ -84,7 +84,6 @@ impl<W: Write> UnwindThread<W> {
         }
         // A capture thread that is busy, or gone, needs no batch back.
         let _ = self.spent.try_send(batch);
-        self.tell();
         Ok(())
     }
 
@@ -123,9 +122,11 @@ impl<W: Write> UnwindThread<W> {
                 summary.bytes_written = bytes;
                 Ended { summary, out: Some(out), error: None }
             }
-            Err(unfinished) => {
-                Ended { summary, error: Some(write_failed(unfinished.error)), out: Some(unfinished.out) }
-            }
+            Err(unfinished) => Ended {
+                summary,
+                error: Some(write_failed(unfinished.error)),
+                out: Some(unfinished.out),
+            },
         }
     }
 

@@ -70,10 +70,7 @@ impl Walk {
 }
 
 /// Samples by the node of their callers and their leaf, actors brought together.
-fn leaves_by_node(
-    profile: &Profile,
-    counted: impl Fn(StackKey) -> bool,
-) -> Vec<(u32, u32, u64)> {
+fn leaves_by_node(profile: &Profile, counted: impl Fn(StackKey) -> bool) -> Vec<(u32, u32, u64)> {
     let counts = profile.stacks.counts.iter().filter(|&(&stack, _)| counted(stack));
     counts.map(|(stack, &count)| (stack.callers, stack.leaf, count)).collect()
 }

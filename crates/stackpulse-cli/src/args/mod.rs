@@ -4,8 +4,10 @@ mod duration;
 mod record;
 mod report;
 
-pub(crate) use record::{CallGraph, RecordArgs};
-pub(crate) use report::{FileArgs, ReportArgs};
+pub(crate) use record::{EventName, Rate, RecordArgs};
+pub(crate) use report::{
+    DemoArgs, ExportArgs, FileArgs, Format, GroupBy, ReportArgs, SymbolArgs, TreeKind,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -30,10 +32,10 @@ pub(crate) enum Command {
     /// Check every block of a spool: exit status 0 sound, 1 torn but readable, 2 damaged
     Verify(FileArgs),
     /// Write a spool's stacks in another form
-    Export(report::ExportArgs),
+    Export(ExportArgs),
     /// Record a small built-in workload and show its report
-    Demo(report::DemoArgs),
+    Demo(DemoArgs),
     /// The workload that `demo` records
     #[command(hide = true)]
-    DemoWorkload(report::DemoArgs),
+    DemoWorkload(DemoArgs),
 }

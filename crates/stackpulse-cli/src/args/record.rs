@@ -7,8 +7,10 @@ use std::time::Duration;
 
 /// Records a program, or a running process, into a spool.
 #[derive(Debug, Args)]
-#[command(override_usage = "stackpulse record [OPTIONS] [--] [VAR=VALUE]... COMMAND [ARGUMENT]...\n       \
-                            stackpulse record [OPTIONS] -p PID[,PID]...")]
+#[command(
+    override_usage = "stackpulse record [OPTIONS] [--] [VAR=VALUE]... COMMAND [ARGUMENT]...\n       \
+                            stackpulse record [OPTIONS] -p PID[,PID]..."
+)]
 pub(crate) struct RecordArgs {
     /// Samples per second and CPU, or `max`
     #[arg(short = 'F', long = "freq", short_alias = 'r', alias = "rate", value_name = "HZ|max", default_value = "997", value_parser = parse_rate)]
@@ -130,7 +132,10 @@ fn parse_call_graph(text: &str) -> Result<CallGraph, String> {
     }
     let stack_size: u32 = size.parse().map_err(|_| format!("`{size}` is not a number of bytes"))?;
     if stack_size > stackpulse_record::MAX_STACK_SIZE {
-        return Err(format!("the kernel copies at most {} bytes", stackpulse_record::MAX_STACK_SIZE));
+        return Err(format!(
+            "the kernel copies at most {} bytes",
+            stackpulse_record::MAX_STACK_SIZE
+        ));
     }
     Ok(CallGraph { stack_size })
 }

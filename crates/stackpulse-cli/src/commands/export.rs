@@ -4,13 +4,13 @@ use super::report::closed_pipe_is_fine;
 use crate::args::{ExportArgs, Format};
 use crate::failure::Failure;
 use crate::{names, open};
-use stackpulse_export::{Inlines, write_collapsed};
+use stackpulse_export::write_collapsed;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let loaded = open::load(&args.file)?;
-    let profile = names::resolve(loaded.stacks, loaded.symbols, &args.symbols)?;
+    let profile = names::resolve(loaded.stacks, loaded.symbols, loaded.boot_id, &args.symbols)?;
     let out: Box<dyn Write> = match &args.output {
         None => Box::new(io::stdout().lock()),
         Some(path) => Box::new(
@@ -18,8 +18,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
                 .map_err(|error| Failure::new(format!("create {}: {error}", path.display())))?,
         ),
     };
-    let inlines = if args.symbols.no_inline { Inlines::Hidden } else { Inlines::Shown };
     closed_pipe_is_fine(match args.format {
-        Format::Collapsed => write_collapsed(&profile, inlines, BufWriter::new(out)),
+        Format::Collapsed => write_collapsed(&profile, BufWriter::new(out)),
     })
 }

@@ -13,7 +13,7 @@ const PLAIN_WIDTH: usize = 100;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let loaded = open::load(&args.file)?;
-    let profile = names::resolve(loaded.stacks, loaded.symbols, &args.symbols)?;
+    let profile = names::resolve(loaded.stacks, loaded.symbols, loaded.boot_id, &args.symbols)?;
     let out = BufWriter::new(io::stdout().lock());
     let printed = if args.json {
         print_json(&profile, out)
@@ -178,14 +178,10 @@ fn actor_rows(profile: &Profile, label: impl Fn(u32, u32) -> String) -> Vec<Row>
 }
 
 fn process_label(profile: &Profile, thread: u32) -> String {
-    let process = &profile.stacks.processes[profile.stacks.threads[thread as usize].process as usize];
+    let process =
+        &profile.stacks.processes[profile.stacks.threads[thread as usize].process as usize];
     let arguments = String::from_utf8_lossy(&process.command_line).replace('\0', " ");
-    format!(
-        "{} [{}] {}",
-        String::from_utf8_lossy(&process.comm),
-        process.pid,
-        arguments.trim_end()
-    )
+    format!("{} [{}] {}", String::from_utf8_lossy(&process.comm), process.pid, arguments.trim_end())
 }
 
 fn comm_text(profile: &Profile, comm: u32) -> String {
@@ -239,14 +235,16 @@ fn print_json(profile: &Profile, mut out: impl Write) -> io::Result<()> {
 /// Each process's samples and its own functions.
 fn processes_json(profile: &Profile) -> Vec<serde_json::Value> {
     let stacks = &profile.stacks;
-    let mut own = vec![std::collections::BTreeMap::<FunctionId, u64>::new(); stacks.processes.len()];
+    let mut own =
+        vec![std::collections::BTreeMap::<FunctionId, u64>::new(); stacks.processes.len()];
     for (stack, &count) in &stacks.counts {
         let process = stacks.threads[stack.actor.thread as usize].process as usize;
         let leaf = &profile.calls[stack.leaf as usize][0];
         *own[process].entry(leaf.function).or_default() += count;
     }
     let threads = |process: usize| {
-        let of_process = stacks.threads.iter().filter(move |thread| thread.process as usize == process);
+        let of_process =
+            stacks.threads.iter().filter(move |thread| thread.process as usize == process);
         of_process.map(|thread| thread.tid).collect::<Vec<_>>()
     };
     stacks

@@ -37,7 +37,11 @@ pub(crate) fn print_rows(
         rows.iter().map(|row| row.module.chars().count()).max().unwrap_or(0).clamp(6, 24);
     let name_width = table.width.saturating_sub(NUMBERS + module_width + 2).max(12);
     let module_heading = if rows.iter().any(|row| !row.module.is_empty()) { "module" } else { "" };
-    writeln!(out, "{}", format!("    self    total  {heading:name_width$}  {module_heading}").trim_end())?;
+    writeln!(
+        out,
+        "{}",
+        format!("    self    total  {heading:name_width$}  {module_heading}").trim_end()
+    )?;
     for row in rows {
         let line = format!(
             "{:7.2}% {:7.2}%  {:name_width$}  {}",
@@ -54,7 +58,12 @@ pub(crate) fn print_rows(
 /// Prints one line of a tree: share, indentation and name.
 ///
 /// Past a depth that leaves no room for names the indentation stays, and the depth is told as a number.
-pub(crate) fn print_tree_row(table: Table, depth: usize, row: &Row, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn print_tree_row(
+    table: Table,
+    depth: usize,
+    row: &Row,
+    out: &mut impl Write,
+) -> io::Result<()> {
     const NUMBERS: usize = 18;
     let deepest = table.width.saturating_sub(NUMBERS + 32) / 2;
     let indent = if depth <= deepest {
@@ -71,7 +80,11 @@ pub(crate) fn print_tree_row(table: Table, depth: usize, row: &Row, out: &mut im
     let line = format!(
         "{:7.2}% {:>8}  {indent}{}",
         percent(row.total, table.samples),
-        if row.own == 0 { String::new() } else { format!("{:.2}%", percent(row.own, table.samples)) },
+        if row.own == 0 {
+            String::new()
+        } else {
+            format!("{:.2}%", percent(row.own, table.samples))
+        },
         elide(&label, name_width),
     );
     writeln!(out, "{}", line.trim_end())

@@ -1,0 +1,234 @@
+//! Names for a profile: those stored in the spool, else looked up on this machine.
+
+use crate::args::SymbolArgs;
+use crate::failure::Failure;
+use rustc_hash::FxHashMap;
+use stackpulse_export::{NamedCall, Naming, Place, Profile, Stacks, module_name};
+use stackpulse_spool::{
+    Answer, ImageKey, NamedCall as StoredCall, SymbolTable, SymbolTableBuilder,
+};
+use stackpulse_symbolize::{
+    Call, ImageQuery, Lookup, Origin, Reason, Symbolizer, SymbolizerOptions, demangle,
+};
+use std::sync::Arc;
+
+/// Names every place of the stacks.
+pub(crate) fn resolve(
+    stacks: Stacks,
+    stored: Option<SymbolTable>,
+    boot_id: Vec<u8>,
+    args: &SymbolArgs,
+) -> Result<Profile, Failure> {
+    let mut symbolizer = Symbolizer::new(SymbolizerOptions {
+        debug_dirs: args.debug_dir.clone(),
+        symfs: args.symfs.clone(),
+        boot_id,
+    });
+    let mut readable = Readable::default();
+    let recorded = RecordedNames::of(&stacks);
+    let mut profile = Profile::new(stacks, |stacks, image, addresses| {
+        let lookups =
+            lookups(stacks, image, addresses, stored.as_ref(), &recorded, &mut symbolizer);
+        lookups.into_iter().map(|lookup| readable.naming(lookup)).collect()
+    });
+    if args.no_inline {
+        profile.hide_inlined();
+    }
+    Ok(profile)
+}
+
+/// Looks up every place of the stacks, for storing.
+pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>) -> SymbolTable {
+    let mut symbolizer =
+        Symbolizer::new(SymbolizerOptions { boot_id, ..SymbolizerOptions::default() });
+    let recorded = RecordedNames::of(stacks);
+    let mut builder = SymbolTableBuilder::new();
+    for (image, addresses) in stacks.addresses_by_image() {
+        let found = lookups(stacks, image, &addresses, None, &recorded, &mut symbolizer);
+        for (&address, lookup) in addresses.iter().zip(&found) {
+            for &(epoch, id) in &stacks.image_ids[image as usize] {
+                store(&mut builder, ImageKey { epoch, image: id }, address, lookup);
+            }
+        }
+    }
+    builder.build()
+}
+
+fn store(builder: &mut SymbolTableBuilder, key: ImageKey, address: u64, lookup: &Lookup) {
+    match lookup {
+        Lookup::Resolved { calls, origin } => {
+            let bytes = |text: &Option<Arc<str>>| text.clone().unwrap_or_default();
+            let owned: Vec<_> =
+                calls.iter().map(|call| (bytes(&call.function), bytes(&call.file), call)).collect();
+            let stored: Vec<_> = owned
+                .iter()
+                .map(|(function, file, call)| StoredCall {
+                    function: function.as_bytes(),
+                    file: file.as_bytes(),
+                    line: call.line.unwrap_or_default(),
+                    column: call.column.unwrap_or_default(),
+                })
+                .collect();
+            builder.insert(key, address, address, origin.number(), &stored);
+        }
+        Lookup::Unresolved { reason } => {
+            builder.insert(key, address, address, reason.number(), &[])
+        }
+    }
+}
+
+/// Answers for an image's addresses: what the spool has stored, else what this machine tells.
+fn lookups(
+    stacks: &Stacks,
+    image: u32,
+    addresses: &[u64],
+    stored: Option<&SymbolTable>,
+    recorded: &RecordedNames,
+    symbolizer: &mut Symbolizer,
+) -> Vec<Lookup> {
+    let mut answers: Vec<Option<Lookup>> = addresses
+        .iter()
+        .map(|&address| {
+            stored_answer(stacks, image, address, stored)
+                .or_else(|| recorded.lookup(image, address))
+        })
+        .collect();
+    let missing: Vec<u64> = addresses
+        .iter()
+        .zip(&answers)
+        .filter(|(_, answer)| answer.is_none())
+        .map(|(&address, _)| address)
+        .collect();
+    if !missing.is_empty() {
+        let query = ImageQuery::from(&stacks.images[image as usize].as_image());
+        let mut found = symbolizer.symbolize(&query, &missing).into_iter();
+        for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
+            *answer = found.next();
+        }
+    }
+    let none = Lookup::Unresolved { reason: Reason::UnknownCode };
+    answers.into_iter().map(|answer| answer.unwrap_or_else(|| none.clone())).collect()
+}
+
+fn stored_answer(
+    stacks: &Stacks,
+    image: u32,
+    address: u64,
+    stored: Option<&SymbolTable>,
+) -> Option<Lookup> {
+    let ids = &stacks.image_ids[image as usize];
+    let answer =
+        ids.iter().find_map(|&(epoch, image)| stored?.get(ImageKey { epoch, image }, address))?;
+    Some(lookup_of(answer))
+}
+
+fn lookup_of(answer: Answer<'_>) -> Lookup {
+    let text = |bytes: &[u8]| -> Option<Arc<str>> {
+        (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into())
+    };
+    let calls: Vec<Call> = answer
+        .calls()
+        .map(|call| Call {
+            function: text(call.function),
+            file: text(call.file),
+            line: (call.line > 0).then_some(call.line),
+            column: (call.column > 0).then_some(call.column),
+        })
+        .collect();
+    if calls.is_empty() {
+        let reason = Reason::from_number(answer.origin()).unwrap_or(Reason::UnknownCode);
+        return Lookup::Unresolved { reason };
+    }
+    Lookup::Resolved { calls, origin: Origin::Recording }
+}
+
+/// Names that were recorded with the samples: generated code, and the vDSO.
+struct RecordedNames {
+    /// For each image: start, length, name; sorted by start, later ones of the same start after earlier ones.
+    by_image: FxHashMap<u32, Vec<(u64, u64, Arc<str>)>>,
+}
+
+impl RecordedNames {
+    fn of(stacks: &Stacks) -> Self {
+        let mut by_image: FxHashMap<u32, Vec<(u64, u64, Arc<str>)>> = FxHashMap::default();
+        for name in &stacks.names {
+            let text = String::from_utf8_lossy(&name.name).into();
+            by_image.entry(name.image).or_default().push((name.address, name.size, text));
+        }
+        for names in by_image.values_mut() {
+            names.sort_by_key(|&(start, ..)| start);
+        }
+        Self { by_image }
+    }
+
+    fn lookup(&self, image: u32, address: u64) -> Option<Lookup> {
+        let names = self.by_image.get(&image)?;
+        let after = names.partition_point(|&(start, ..)| start <= address);
+        let (start, size, name) = names.get(after.checked_sub(1)?)?;
+        if *size != 0 && address - start >= *size {
+            return None;
+        }
+        let call = Call { function: Some(Arc::clone(name)), ..Call::default() };
+        Some(Lookup::Resolved { calls: vec![call], origin: Origin::Recording })
+    }
+}
+
+/// Readable names, each made once.
+#[derive(Default)]
+struct Readable {
+    names: FxHashMap<Arc<str>, Arc<str>>,
+}
+
+impl Readable {
+    fn naming(&mut self, lookup: Lookup) -> Naming {
+        match lookup {
+            Lookup::Unresolved { .. } => Naming::Unnamed { start: None },
+            Lookup::Resolved { calls, .. } => Naming::Named(
+                calls
+                    .into_iter()
+                    .map(|call| NamedCall {
+                        name: call.function.map(|raw| self.name(&raw)),
+                        file: call.file,
+                        line: call.line,
+                    })
+                    .collect(),
+            ),
+        }
+    }
+
+    fn name(&mut self, raw: &Arc<str>) -> Arc<str> {
+        if let Some(known) = self.names.get(raw) {
+            return Arc::clone(known);
+        }
+        let readable: Arc<str> = demangle(raw).into();
+        self.names.insert(Arc::clone(raw), Arc::clone(&readable));
+        readable
+    }
+}
+
+/// Samples whose innermost frame has no name, and where most of them are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unnamed {
+    pub(crate) samples: u64,
+    pub(crate) module: String,
+}
+
+/// Counts the samples that the table has no name for.
+pub(crate) fn unnamed(stacks: &Stacks, table: &SymbolTable) -> Option<Unnamed> {
+    let mut by_image: FxHashMap<u32, u64> = FxHashMap::default();
+    for (stack, &count) in &stacks.counts {
+        let Place::Code { image, address } = stacks.places[stack.leaf as usize] else { continue };
+        let Some(&(epoch, id)) = stacks.image_ids.get(image as usize).and_then(|ids| ids.first())
+        else {
+            continue;
+        };
+        let answer = table.get(ImageKey { epoch, image: id }, address);
+        if answer.is_none_or(|answer| answer.calls().len() == 0) {
+            *by_image.entry(image).or_default() += count;
+        }
+    }
+    let (&most, _) =
+        by_image.iter().max_by_key(|&(&image, &count)| (count, std::cmp::Reverse(image)))?;
+    let module = module_name(&stacks.images[most as usize]);
+    Some(Unnamed { samples: by_image.values().sum(), module })
+}

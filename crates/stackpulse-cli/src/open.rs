@@ -1,0 +1,136 @@
+//! Opening a spool, with a clear sentence for whatever else the file is.
+
+use crate::failure::Failure;
+use crate::render::plural;
+use stackpulse_export::{Loader, Stacks};
+use stackpulse_spool::{ReadError, Record, Replay, State, SymbolTable};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// A spool brought together.
+pub(crate) struct Loaded {
+    pub(crate) stacks: Stacks,
+    /// Names stored in it.
+    pub(crate) symbols: Option<SymbolTable>,
+    /// The boot it was recorded in.
+    pub(crate) boot_id: Vec<u8>,
+    /// What is to be known before believing it: one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Opens a spool for one pass.
+pub(crate) fn replay(path: &Path) -> Result<Replay<File>, Failure> {
+    let shown = path.display();
+    let file = File::open(path).map_err(|error| {
+        Failure::new(match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("there is no file {shown}; record one with `stackpulse record -o {shown} -- COMMAND`")
+            }
+            _ => format!("open {shown}: {error}"),
+        })
+    })?;
+    let metadata =
+        file.metadata().map_err(|error| Failure::new(format!("inspect {shown}: {error}")))?;
+    if metadata.is_dir() {
+        return Err(Failure::new(format!(
+            "{shown} is a directory, not a spool; name the file in it"
+        )));
+    }
+    Replay::open(file).map_err(|error| Failure::new(explain(path, &error)))
+}
+
+/// One sentence on why a file is no spool that can be read, and what to do.
+pub(crate) fn explain(path: &Path, error: &ReadError) -> String {
+    let shown = path.display();
+    match error {
+        ReadError::Empty => {
+            format!(
+                "{shown} is empty: the recording was not started, or its disk was full; record again"
+            )
+        }
+        ReadError::NotASpool { .. } => format!("{shown} is not a spool: it is {}", kind_of(path)),
+        ReadError::NewerVersion { found, supported } => format!(
+            "{shown} was written by a newer stackpulse (format {found}, this one reads up to {supported}); update this one"
+        ),
+        ReadError::TextMode => {
+            format!("{shown} was damaged by a transfer in text mode; copy it again in binary mode")
+        }
+        ReadError::DamagedHeader => {
+            format!(
+                "{shown} is damaged in its first bytes, so nothing of it can be trusted; copy it again"
+            )
+        }
+        other => format!("{shown}: {other}"),
+    }
+}
+
+/// What a file that is no spool looks like, by its first bytes, and what to do with it.
+fn kind_of(path: &Path) -> &'static str {
+    let mut first = [0; 16];
+    let read = File::open(path).and_then(|mut file| file.read(&mut first)).unwrap_or_default();
+    match &first[..read] {
+        [0x7f, b'E', b'L', b'F', ..] => {
+            "an ELF file; to record that program use `stackpulse record -- PROGRAM`"
+        }
+        first if first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") => {
+            "a perf.data file; `perf script` or `perf report` reads it"
+        }
+        [0x1f, 0x8b, ..] => "gzip data; if it holds a spool, unpack it first with gunzip",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            "zstd data; if it holds a spool, unpack it first with unzstd"
+        }
+        [b'{' | b'[', ..] => "a JSON file, such as another profiler's output",
+        _ => "of a kind that is not known here; name a file that `stackpulse record` wrote",
+    }
+}
+
+/// Reads a whole spool.
+pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
+    let mut replay = replay(path)?;
+    let mut loader = Loader::default();
+    let mut boot_id = Vec::new();
+    let mut lost = 0u64;
+    loop {
+        match replay.next() {
+            Ok(None) => break,
+            Ok(Some(record)) => {
+                match record {
+                    Record::Host(host) => boot_id = host.boot_id.to_vec(),
+                    Record::Lost { events, .. } => lost = lost.saturating_add(events),
+                    _ => {}
+                }
+                loader.take(&record);
+            }
+            Err(error) => return Err(Failure::new(explain(path, &error))),
+        }
+    }
+    let mut notes = Vec::new();
+    if lost > 0 {
+        notes.push(format!(
+            "{} lost while recording; what is shown is a part",
+            plural(lost, "event")
+        ));
+    }
+    notes.extend(state_note(replay.state()));
+    if !replay.damage().is_empty() {
+        let blocks = replay.damage().len() as u64;
+        notes.push(format!(
+            "{} could not be read (see `stackpulse verify`); the rest is shown",
+            plural(blocks, "damaged block")
+        ));
+    }
+    Ok(Loaded { stacks: loader.finish(), symbols: replay.take_names(), boot_id, notes })
+}
+
+/// What to say of a spool that did not end as it should.
+pub(crate) fn state_note(state: State) -> Option<String> {
+    match state {
+        State::Finished => None,
+        State::Aborted => Some("the recording ended early, by a failure".to_owned()),
+        State::Torn { .. } => Some(
+            "the recording has no end: it still runs, or was killed; everything published is shown"
+                .to_owned(),
+        ),
+    }
+}

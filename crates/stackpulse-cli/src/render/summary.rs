@@ -1,0 +1,111 @@
+//! What the end of a recording says.
+
+use super::{bytes, duration, percent, plural};
+use crate::names::Unnamed;
+use stackpulse_record::{Settings, Summary};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What there is to say.
+pub(crate) struct Closing<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) bytes: u64,
+    pub(crate) settings: Settings,
+    pub(crate) summary: &'a Summary,
+    pub(crate) unnamed: Option<Unnamed>,
+    pub(crate) is_verbose: bool,
+}
+
+/// Prints it: samples, duration and file; loss; truncation with its main reason; names; own cost.
+pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::Result<()> {
+    let summary = closing.summary;
+    let span_ns = summary.end_ns.saturating_sub(summary.start_ns);
+    writeln!(
+        out,
+        "stackpulse: {} in {} ({} at {} Hz), {} ({})",
+        plural(summary.samples_written, "sample"),
+        duration(span_ns),
+        closing.settings.event.name(),
+        closing.settings.frequency_hz,
+        closing.path.display(),
+        bytes(closing.bytes),
+    )?;
+    let events = summary.samples_written.saturating_add(summary.events_lost);
+    match summary.events_lost {
+        0 => writeln!(out, "  lost: none")?,
+        lost => writeln!(
+            out,
+            "  lost: {} ({:.2}%); use a lower rate (-F), smaller stacks (-g dwarf,8192) or larger rings (-m)",
+            plural(lost, "event"),
+            percent(lost, events)
+        )?,
+    }
+    print_truncation(summary, out)?;
+    if let Some(unnamed) = &closing.unnamed {
+        writeln!(
+            out,
+            "  without a name: {:.1}% of samples, most in {}",
+            percent(unnamed.samples, summary.samples_written),
+            unnamed.module
+        )?;
+    }
+    if let Some(own) = own_cpu_seconds() {
+        let seconds = std::time::Duration::from_nanos(span_ns.max(1)).as_secs_f64();
+        writeln!(out, "  own CPU: {:.1}% of one core", own * 100.0 / seconds)?;
+    }
+    if summary.samples_written == 0 {
+        writeln!(out, "  0 samples: the program used no CPU time while it was recorded")?;
+    }
+    if closing.is_verbose {
+        let settings = closing.settings;
+        writeln!(
+            out,
+            "  rings: {} a CPU on {}{}; kernel frames: {}",
+            bytes(settings.ring_bytes as u64),
+            plural(settings.cpus as u64, "CPU"),
+            if settings.rings_reduced {
+                ", less than asked for (perf_event_mlock_kb, RLIMIT_MEMLOCK)"
+            } else {
+                ""
+            },
+            if settings.kernel_frames { "on" } else { "off" },
+        )?;
+        for (name, value) in &summary.counters {
+            writeln!(out, "  {name}: {value}")?;
+        }
+    }
+    Ok(())
+}
+
+fn print_truncation(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
+    let reasons = summary
+        .counters
+        .iter()
+        .filter_map(|(name, count)| Some((name.strip_prefix("truncated.")?, *count)));
+    let Some((reason, _)) = reasons.max_by_key(|&(_, count)| count).filter(|&(_, count)| count > 0)
+    else {
+        return writeln!(out, "  truncated stacks: none");
+    };
+    let remedy = match reason {
+        "outside_capture" => ": more stack than was captured; raise -g dwarf,BYTES (at most 65528)",
+        "no_unwind_info" => {
+            ": code without unwind information; keep its .eh_frame, or build it with frame pointers"
+        }
+        _ => "",
+    };
+    writeln!(
+        out,
+        "  truncated stacks: {} ({:.2}%), most by {reason}{remedy}",
+        summary.truncated,
+        percent(summary.truncated, summary.samples_written)
+    )
+}
+
+/// CPU time of this process, as `/proc/self/stat` tells it: fields 14 and 15, in ticks of 10 ms (proc_pid_stat(5)).
+fn own_cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let after = stat.rsplit_once(')')?.1;
+    let mut fields = after.split_ascii_whitespace().skip(11).map(str::parse::<u32>);
+    let ticks = fields.next()?.ok()? + fields.next()?.ok()?;
+    Some(f64::from(ticks) / 100.0)
+}

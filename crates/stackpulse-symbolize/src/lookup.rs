@@ -1,0 +1,100 @@
+//! What is known of an address, or why nothing is.
+
+use std::sync::Arc;
+
+/// One call at an address: that of the machine code itself, or one inlined into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The function's name as the file has it, not demangled; `None` where there is none.
+    pub function: Option<Arc<str>>,
+    /// The source file.
+    pub file: Option<Arc<str>>,
+    /// The line in it, from one.
+    pub line: Option<u32>,
+    /// The column, from one.
+    pub column: Option<u32>,
+}
+
+/// What a name comes from, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// Debug information: function, line and inlined calls.
+    DebugInformation,
+    /// A symbol table: the function alone.
+    SymbolTable,
+    /// The running kernel's list of symbols.
+    Kallsyms,
+    /// The recording itself.
+    Recording,
+}
+
+/// Why an address has no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file is not there any more.
+    NoFile,
+    /// There is a file of that path, but not the recorded one.
+    FileDiffers,
+    /// The file has no symbol for the address.
+    NoSymbol,
+    /// The file is damaged, or none that can be read.
+    Damaged,
+    /// The kernel's symbols may not be read, or belong to another boot.
+    NoKernelSymbols,
+    /// The address lies in no file: code made at run time without a name, or nothing that is known.
+    UnknownCode,
+}
+
+/// The answer for one address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The calls there, innermost first; never empty.
+    Resolved {
+        /// The calls.
+        calls: Vec<Call>,
+        /// Where the names are from.
+        origin: Origin,
+    },
+    /// No name.
+    Unresolved {
+        /// Why.
+        reason: Reason,
+    },
+}
+
+impl Origin {
+    /// The number by which a spool stores it.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::DebugInformation => 1,
+            Self::SymbolTable => 2,
+            Self::Kallsyms => 3,
+            Self::Recording => 4,
+        }
+    }
+}
+
+impl Reason {
+    const NUMBERS: [(Self, u8); 6] = [
+        (Self::NoFile, 1),
+        (Self::FileDiffers, 2),
+        (Self::NoSymbol, 3),
+        (Self::Damaged, 4),
+        (Self::NoKernelSymbols, 5),
+        (Self::UnknownCode, 6),
+    ];
+
+    /// The number by which a spool stores it.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        Self::NUMBERS.iter().find(|(reason, _)| *reason == self).map_or(0, |&(_, number)| number)
+    }
+
+    /// The reason of a stored number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::NUMBERS.iter().find(|(_, known)| *known == number).map(|&(reason, _)| reason)
+    }
+}
