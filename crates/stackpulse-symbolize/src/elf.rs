@@ -97,10 +97,12 @@ impl ElfNames {
     pub(crate) fn lookup(&self, svma: u64) -> Lookup {
         let symbol = self.symbol(svma);
         let mut calls = self.debug_calls(svma);
+        // The machine function's symbol tells its scope and arguments, where debug information has the bare name.
         if let Some(outermost) = calls.last_mut()
-            && outermost.function.is_none()
+            && outermost.function.as_ref().is_none_or(|name| !is_mangled(name))
+            && symbol.as_ref().is_some_and(|symbol| outermost.function.is_none() || is_mangled(symbol))
         {
-            outermost.function = symbol.clone();
+            outermost.function.clone_from(&symbol);
         }
         if calls.iter().any(|call| call.function.is_some()) {
             return Lookup::Resolved { calls, origin: Origin::DebugInformation };
@@ -141,6 +143,10 @@ impl ElfNames {
         }
         calls
     }
+}
+
+fn is_mangled(name: &str) -> bool {
+    name.starts_with("_Z") || name.starts_with("_R")
 }
 
 /// A section's contents, decompressed within limits.

@@ -64,6 +64,8 @@ pub struct ImageFile {
     /// Executable segments only: the last page of the read-only segment before them shares a page of the file
     /// with them, and a mapping matched against it would shift every address by a page.
     pub segments: Vec<Segment>,
+    /// Where the kernel starts a process that this image is the program or the interpreter of; zero for a plain library.
+    pub entry_svma: u64,
     /// Call frame information.
     pub cfi: CfiSections,
     /// Symbols, if they were asked for.
@@ -114,6 +116,7 @@ impl ImageFile {
             modified_ns: 0,
             build_id: elf.build_id().ok().flatten().unwrap_or_default().to_vec(),
             segments,
+            entry_svma: elf.entry(),
             cfi: CfiSections {
                 eh_frame: section(".eh_frame").unwrap_or_default(),
                 eh_frame_hdr: section(".eh_frame_hdr").unwrap_or_default(),

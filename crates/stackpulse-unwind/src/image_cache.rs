@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 use stackpulse_perf::FileIdentity;
 use stackpulse_spool::{Image, ImageId, ImageKind, Record, RecordSink};
 
+/// Entry code is a few instructions of assembly, often without call frame information, as the dynamic linker's is.
+const ENTRY_CODE_BYTES: u64 = 128;
+
 /// What makes two mappings show the same image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
@@ -123,6 +126,23 @@ impl ImageCache {
     /// Whether an image waits for its first frame.
     pub(crate) fn is_unread(&self, index: ImageIndex) -> bool {
         self.images.get(index.0 as usize).is_some_and(|image| matches!(image.state, State::Unread))
+    }
+
+    /// Whether an image tells nothing of how to unwind it, so that frame pointers are all there is.
+    pub(crate) fn has_no_unwind_information(&self, index: ImageIndex) -> bool {
+        match self.images.get(index.0 as usize).map(|image| &image.state) {
+            Some(State::Readable(readable)) => readable.cfi.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// Whether a byte of the image's file is in the code that the kernel starts a process with: nothing called it.
+    pub(crate) fn is_entry_code(&self, index: ImageIndex, file_offset: u64) -> bool {
+        let Some(State::Readable(readable)) = self.images.get(index.0 as usize).map(|image| &image.state) else {
+            return false;
+        };
+        let into = readable.facts.svma_of(file_offset).and_then(|svma| svma.checked_sub(readable.facts.entry_svma));
+        readable.facts.entry_svma != 0 && into.is_some_and(|into| into < ENTRY_CODE_BYTES)
     }
 
     /// How many images could not be read.

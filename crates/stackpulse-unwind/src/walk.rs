@@ -77,7 +77,14 @@ impl Walker<'_> {
             }
             let is_innermost = frames.len() == 1;
             match self.step(&mut registers, region, lookup_avma, stack, is_innermost) {
-                Step::Caller { is_exact: exact } => is_exact = exact,
+                Step::Caller { is_exact: exact } => {
+                    // A signal handler returns to the trampoline's first instruction, which is what is to be named;
+                    // its entry begins a byte earlier, so that it is found by the address minus one.
+                    if exact && let Some(trampoline) = frames.last_mut() {
+                        trampoline.lookup_avma = pc;
+                    }
+                    is_exact = exact;
+                }
                 Step::Outermost => return None,
                 Step::Cut(reason) => return Some(reason),
             }
@@ -98,6 +105,7 @@ impl Walker<'_> {
                 let offset = file_offset + (lookup_avma - region.start_avma);
                 match self.images.rule(image, offset) {
                     Some(rule) => apply(rule, registers, stack, is_innermost),
+                    None if self.images.is_entry_code(image, offset) => Step::Outermost,
                     None => {
                         let count = &mut self.statistics.frame_pointer_image;
                         *count = count.saturating_add(1);
@@ -114,8 +122,9 @@ impl Walker<'_> {
     }
 
     /// Follows the frame record at the frame pointer: the caller's frame pointer and the return address. What does not
-    /// look like one is not followed: it must lie above the stack pointer, and lead to code.
-    fn step_by_frame_pointer(&self, registers: &mut RegisterSet, stack: CapturedStack<'_>) -> Step {
+    /// look like one is not followed: it must lie above the stack pointer, and lead into code. The caller's frame pointer
+    /// may be anything: its code may use the register for something else, and have unwind information of its own.
+    fn step_by_frame_pointer(&mut self, registers: &mut RegisterSet, stack: CapturedStack<'_>) -> Step {
         let cut = Step::Cut(Truncation::NoUnwindInfo);
         let Some(fp) = registers.get(RegisterSet::FP) else { return cut };
         if fp < registers.sp() || fp % 8 != 0 {
@@ -139,6 +148,21 @@ impl Walker<'_> {
         registers.set(RegisterSet::FP, caller_fp);
         registers.set(RegisterSet::SP, fp.wrapping_add(16));
         Step::Caller { is_exact: false }
+    }
+}
+
+impl Walker<'_> {
+    /// Whether an address lies in generated code, or in a function of an image that unwind information tells of.
+    fn is_inside_function(&mut self, avma: u64) -> bool {
+        match self.space.find(avma).map(|region| (region.start_avma, region.shown)) {
+            None => false,
+            Some((_, Shown::Anonymous)) => true,
+            Some((start_avma, Shown::Image { image, file_offset })) => {
+                self.images.is_unread(image)
+                    || self.images.has_no_unwind_information(image)
+                    || self.images.rule(image, file_offset + (avma - start_avma)).is_some()
+            }
+        }
     }
 }
 

@@ -6,4 +6,4 @@ mod tree;
 
 pub(crate) use callers::caller_tree;
 pub(crate) use totals::{Count, totals};
-pub(crate) use tree::{CallTree, callee_tree};
+pub(crate) use tree::callee_tree;

@@ -3,7 +3,7 @@
 use crate::analysis::{self, Count};
 use crate::args::{GroupBy, ReportArgs, TreeKind};
 use crate::failure::Failure;
-use crate::render::{Row, Table, percent, print_rows, print_tree_row};
+use crate::render::{Row, Table, print_rows, print_tree_row};
 use crate::{names, open};
 use stackpulse_export::{Function, FunctionId, Mode, Profile};
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -75,6 +75,11 @@ impl CfiTable {
         }
     }
 
+    /// Whether there is no call frame information at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sections.eh_frame.bytes.is_empty() && self.sections.debug_frame.bytes.is_empty()
+    }
+
     /// Returns the rule at an address of the image, if anything tells it.
     pub(crate) fn rule(&mut self, svma: u64) -> Option<&Rule> {
         let at = match self.compiled.get(&svma) {
