@@ -100,7 +100,9 @@ impl ElfNames {
         // The machine function's symbol tells its scope and arguments, where debug information has the bare name.
         if let Some(outermost) = calls.last_mut()
             && outermost.function.as_ref().is_none_or(|name| !is_mangled(name))
-            && symbol.as_ref().is_some_and(|symbol| outermost.function.is_none() || is_mangled(symbol))
+            && symbol
+                .as_ref()
+                .is_some_and(|symbol| outermost.function.is_none() || is_mangled(symbol))
         {
             outermost.function.clone_from(&symbol);
         }

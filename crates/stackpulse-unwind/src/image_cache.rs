@@ -138,10 +138,15 @@ impl ImageCache {
 
     /// Whether a byte of the image's file is in the code that the kernel starts a process with: nothing called it.
     pub(crate) fn is_entry_code(&self, index: ImageIndex, file_offset: u64) -> bool {
-        let Some(State::Readable(readable)) = self.images.get(index.0 as usize).map(|image| &image.state) else {
+        let Some(State::Readable(readable)) =
+            self.images.get(index.0 as usize).map(|image| &image.state)
+        else {
             return false;
         };
-        let into = readable.facts.svma_of(file_offset).and_then(|svma| svma.checked_sub(readable.facts.entry_svma));
+        let into = readable
+            .facts
+            .svma_of(file_offset)
+            .and_then(|svma| svma.checked_sub(readable.facts.entry_svma));
         readable.facts.entry_svma != 0 && into.is_some_and(|into| into < ENTRY_CODE_BYTES)
     }
 

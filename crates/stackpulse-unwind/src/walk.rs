@@ -105,18 +105,20 @@ impl Walker<'_> {
                 let offset = file_offset + (lookup_avma - region.start_avma);
                 match self.images.rule(image, offset) {
                     Some(rule) => apply(rule, registers, stack, is_innermost),
-                    None if self.images.is_entry_code(image, offset) => Step::Outermost,
                     None => {
+                        if self.images.is_entry_code(image, offset) {
+                            return Step::Outermost;
+                        }
                         let count = &mut self.statistics.frame_pointer_image;
                         *count = count.saturating_add(1);
-                        self.step_by_frame_pointer(registers, stack)
+                        self.step_by_frame_pointer(registers, stack, is_innermost)
                     }
                 }
             }
             Shown::Anonymous => {
                 let count = &mut self.statistics.frame_pointer_generated;
                 *count = count.saturating_add(1);
-                self.step_by_frame_pointer(registers, stack)
+                self.step_by_frame_pointer(registers, stack, is_innermost)
             }
         }
     }
@@ -124,9 +126,18 @@ impl Walker<'_> {
     /// Follows the frame record at the frame pointer: the caller's frame pointer and the return address. What does not
     /// look like one is not followed: it must lie above the stack pointer, and lead into code. The caller's frame pointer
     /// may be anything: its code may use the register for something else, and have unwind information of its own.
-    fn step_by_frame_pointer(&mut self, registers: &mut RegisterSet, stack: CapturedStack<'_>) -> Step {
+    fn step_by_frame_pointer(
+        &mut self,
+        registers: &mut RegisterSet,
+        stack: CapturedStack<'_>,
+        is_innermost: bool,
+    ) -> Step {
         let cut = Step::Cut(Truncation::NoUnwindInfo);
         let Some(fp) = registers.get(RegisterSet::FP) else { return cut };
+        // Zero marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1); in the innermost it may be a number.
+        if fp == 0 && !is_innermost {
+            return Step::Outermost;
+        }
         if fp < registers.sp() || fp % 8 != 0 {
             return cut;
         }
@@ -135,7 +146,6 @@ impl Walker<'_> {
         else {
             return cut;
         };
-        // A zero return address, or a frame record that points nowhere, marks the root of such stacks.
         if return_address == 0 {
             return Step::Outermost;
         }
