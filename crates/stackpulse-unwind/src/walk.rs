@@ -149,9 +149,7 @@ impl Walker<'_> {
         if return_address == 0 {
             return Step::Outermost;
         }
-        let is_plausible = (caller_fp == 0 || caller_fp > fp)
-            && self.space.find(return_address.wrapping_sub(1)).is_some();
-        if !is_plausible {
+        if !self.is_inside_function(return_address.wrapping_sub(1)) {
             return cut;
         }
         registers.set(RegisterSet::RETURN_ADDRESS, return_address);
