@@ -1,5 +1,7 @@
 //! The `stackpulse` command: what was typed, what it means, a run, an exit status.
 
+#![forbid(unsafe_code)]
+
 mod analysis;
 mod args;
 mod commands;

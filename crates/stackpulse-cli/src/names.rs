@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Names every place of the stacks.
 pub(crate) fn resolve(
     stacks: Stacks,
-    stored: Option<SymbolTable>,
+    stored: Option<&SymbolTable>,
     boot_id: Vec<u8>,
     args: &SymbolArgs,
 ) -> Result<Profile, Failure> {
@@ -27,8 +27,7 @@ pub(crate) fn resolve(
     let mut readable = Readable::default();
     let recorded = RecordedNames::of(&stacks);
     let mut profile = Profile::new(stacks, |stacks, image, addresses| {
-        let lookups =
-            lookups(stacks, image, addresses, stored.as_ref(), &recorded, &mut symbolizer);
+        let lookups = lookups(stacks, image, addresses, stored, &recorded, &mut symbolizer);
         lookups.into_iter().map(|lookup| readable.naming(lookup)).collect()
     });
     if args.no_inline {
@@ -72,7 +71,7 @@ fn store(builder: &mut SymbolTableBuilder, key: ImageKey, address: u64, lookup: 
             builder.insert(key, address, address, origin.number(), &stored);
         }
         Lookup::Unresolved { reason } => {
-            builder.insert(key, address, address, reason.number(), &[])
+            builder.insert(key, address, address, reason.number(), &[]);
         }
     }
 }

@@ -22,6 +22,14 @@ pub(crate) struct Loaded {
 /// Opens a spool for one pass.
 pub(crate) fn replay(path: &Path) -> Result<Replay<File>, Failure> {
     let shown = path.display();
+    // Opening a FIFO would wait for its writer.
+    let is_special =
+        std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+    if is_special {
+        return Err(Failure::new(format!(
+            "{shown} is no regular file; name a file that `stackpulse record` wrote"
+        )));
+    }
     let file = File::open(path).map_err(|error| {
         Failure::new(match error.kind() {
             std::io::ErrorKind::NotFound => {

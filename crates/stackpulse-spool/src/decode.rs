@@ -48,6 +48,8 @@ pub(crate) enum Step {
     Record,
     /// A record that refers to what a damaged block took along.
     LeftOut,
+    /// A record of a later version, that may be passed over.
+    Skipped,
     /// No record is left.
     End,
 }
@@ -56,6 +58,9 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preface {
     pub(crate) start: Start,
+    /// The earliest and the latest time of its records.
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
     pub(crate) records: u64,
     pub(crate) samples: u64,
 }
@@ -67,6 +72,8 @@ impl Preface {
             varint::put(out, u64::from(count));
         }
         varint::put(out, self.start.base_ns);
+        varint::put_difference(out, self.first_ns, self.start.base_ns);
+        varint::put(out, self.last_ns.wrapping_sub(self.first_ns));
         varint::put(out, self.records);
         varint::put(out, self.samples);
     }
@@ -87,7 +94,9 @@ impl Preface {
             return Err(Damage::OverLimit);
         }
         let start = Start { epoch, counts, base_ns: cursor.number()? };
-        Ok(Self { start, records: cursor.number()?, samples: cursor.number()? })
+        let first_ns = cursor.difference(start.base_ns)?;
+        let last_ns = first_ns.wrapping_add(cursor.number()?);
+        Ok(Self { start, first_ns, last_ns, records: cursor.number()?, samples: cursor.number()? })
     }
 }
 
@@ -112,7 +121,12 @@ impl Decoder {
         self.at = [0; columns::COUNT];
         self.predictor.restart(preface.start.base_ns);
         self.counts = preface.start.counts;
-        let decoded = column::decode(&mut cursor, &mut self.decompressor, &mut self.columns);
+        let decoded = column::decode(
+            &mut cursor,
+            &mut self.decompressor,
+            &mut self.columns,
+            limits::MAX_RECORDS_RAW,
+        );
         if decoded.is_err() {
             self.columns.iter_mut().for_each(Vec::clear);
         }
@@ -139,6 +153,10 @@ impl Decoder {
                 self.deliver(Record::Epoch)
             }
             tag::IMAGE | tag::PROCESS | tag::THREAD => self.definition(tag, tables),
+            tag::SKIPPABLE.. => {
+                self.string()?;
+                Ok(Step::Skipped)
+            }
             _ => self.other(tag, tables),
         }
     }

@@ -45,11 +45,6 @@ impl Encoder {
         }
     }
 
-    /// What has been numbered in the current epoch.
-    pub(crate) fn counts(&self) -> Counts {
-        self.counts
-    }
-
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }

@@ -10,7 +10,7 @@ pub const MAGIC: [u8; 8] = *b"\x89SPK\r\n\x1a\n";
 pub const VERSION: u16 = 1;
 
 /// Length of the file header in bytes.
-pub const HEADER_LEN: usize = 16;
+pub(crate) const HEADER_LEN: usize = 16;
 
 /// Returns a file header of the current version.
 pub(crate) fn encode() -> [u8; HEADER_LEN] {
@@ -47,12 +47,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<u16, ReadError> {
 }
 
 fn not_a_spool(bytes: &[u8]) -> ReadError {
-    // What a text-mode transfer may make of the magic: CR LF to LF, LF to CR LF, the high bit cleared.
-    let begins_as_spool = bytes.get(1..4) == Some(b"SPK");
-    if begins_as_spool && bytes.len() >= HEADER_LEN {
+    // What a text-mode transfer makes of the magic: CR LF to LF, LF to CR LF, the high bit cleared.
+    let changed: [&[u8]; 3] =
+        [b"\x89SPK\n\x1a\n", b"\x89SPK\r\r\n\x1a\r\n", b"\x09SPK\r\n\x1a\n"];
+    if changed.iter().any(|changed| bytes.starts_with(changed)) {
         return ReadError::TextMode;
     }
-    if begins_as_spool {
+    if bytes.get(1..4) == Some(b"SPK") {
         return ReadError::DamagedHeader;
     }
     ReadError::NotASpool { found: bytes.iter().copied().take(8).collect() }

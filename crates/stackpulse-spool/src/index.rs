@@ -1,21 +1,20 @@
 //! Where the blocks of a file are, by time.
 
-use crate::error::Damage;
-use crate::varint::{self, Cursor};
+use crate::varint;
 
 /// One block of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IndexEntry {
+pub(crate) struct IndexEntry {
     /// Where the block begins in the file.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The epoch its first record belongs to.
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     /// The earliest time its records name.
-    pub first_ns: u64,
+    pub(crate) first_ns: u64,
     /// The latest.
-    pub last_ns: u64,
+    pub(crate) last_ns: u64,
     /// Samples in it.
-    pub samples: u64,
+    pub(crate) samples: u64,
 }
 
 /// The blocks of records, in the order of the file.
@@ -27,10 +26,6 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn push(&mut self, entry: IndexEntry) {
         self.entries.push(entry);
-    }
-
-    pub(crate) fn entries(&self) -> &[IndexEntry] {
-        &self.entries
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -46,25 +41,5 @@ impl Index {
             last = (entry.offset, entry.first_ns);
         }
         out
-    }
-
-    pub(crate) fn decode(payload: &[u8]) -> Result<Self, Damage> {
-        let mut cursor = Cursor::new(payload);
-        let count = cursor.number()?;
-        let mut entries = Vec::new();
-        let mut last = (0u64, 0u64);
-        for _ in 0..count {
-            let offset = last.0.wrapping_add(cursor.number()?);
-            let epoch = cursor.number32()?;
-            let first_ns = cursor.difference(last.1)?;
-            let last_ns = first_ns.wrapping_add(cursor.number()?);
-            let samples = cursor.number()?;
-            if offset <= last.0 {
-                return Err(Damage::BadSequence);
-            }
-            entries.push(IndexEntry { offset, epoch, first_ns, last_ns, samples });
-            last = (offset, first_ns);
-        }
-        if cursor.is_at_end() { Ok(Self { entries }) } else { Err(Damage::TrailingBytes) }
     }
 }

@@ -1,5 +1,7 @@
 //! One small, crash-safe file for recorded stacks: the *spool*.
 
+#![forbid(unsafe_code)]
+
 mod append;
 mod block;
 mod columns;
@@ -23,11 +25,9 @@ mod varint;
 mod writer;
 
 pub use append::{AppendError, append_symbols};
-pub use block::frame::BlockKind;
 pub use end::Outcome;
 pub use error::{Damage, DamagedBlock, LostWith, ReadError, WriteError};
 pub use header::{MAGIC, VERSION};
-pub use index::IndexEntry;
 pub use intern::Interner;
 pub use record::{
     Frame, FrameId, Host, Image, ImageId, ImageKind, Mapping, Process, ProcessId, Record, Sample,

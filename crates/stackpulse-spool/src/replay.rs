@@ -4,7 +4,7 @@ use crate::block::frame::BlockKind;
 use crate::decode::{Decoder, Preface, Step};
 use crate::end::{End, Outcome};
 use crate::error::{Damage, DamagedBlock, LostWith, ReadError};
-use crate::limits::MAX_RAW;
+use crate::limits::MAX_RECORDS_RAW;
 use crate::record::Record;
 use crate::source::{BlockSource, Found};
 use crate::symbols::SymbolTable;
@@ -144,11 +144,6 @@ impl Reading {
         }
     }
 
-    /// Whether the end block has been met.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.outcome.is_some()
-    }
-
     /// Goes to the next record of the open block; whether there is one.
     pub(crate) fn advance(&mut self) -> bool {
         while let Some(open) = &mut self.block {
@@ -161,6 +156,7 @@ impl Reading {
                     open.delivered += u64::from(self.decoder.is_at_sample());
                     self.left_out = self.left_out.saturating_add(1);
                 }
+                Ok(Step::Skipped) => {}
                 Ok(Step::End) => self.block = None,
                 Err(damage) => {
                     let open = *open;
@@ -189,13 +185,13 @@ impl Reading {
                     BlockKind::END => match End::decode(payload) {
                         Ok(end) => self.outcome = Some(end.outcome),
                         Err(damage) => {
-                            self.note(offset, header.block_len(), damage, Some(header.kind.0), 0)
+                            self.note(offset, header.block_len(), damage, Some(header.kind.0), 0);
                         }
                     },
                     BlockKind::NAMES => match SymbolTable::decode(payload) {
                         Ok(names) => self.names = Some(names),
                         Err(damage) => {
-                            self.note(offset, header.block_len(), damage, Some(header.kind.0), 0)
+                            self.note(offset, header.block_len(), damage, Some(header.kind.0), 0);
                         }
                     },
                     BlockKind::INDEX => {}
@@ -213,7 +209,7 @@ impl Reading {
                 self.note(offset, len, damage, kind, samples);
                 Ok(true)
             }
-            Found::Partial { .. } | Found::End { .. } => Ok(false),
+            Found::Partial | Found::End => Ok(false),
         }
     }
 

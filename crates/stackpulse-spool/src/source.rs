@@ -17,16 +17,16 @@ pub(crate) struct BlockSource<R> {
 }
 
 /// What was found at the next place of a file.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Found<'a> {
     /// A block whose payload has the right checksum.
     Block { offset: u64, header: BlockHeader, payload: &'a [u8] },
     /// Bytes that are no sound block, up to the next place that begins as one.
     Damaged { offset: u64, len: u64, damage: Damage, kind: Option<u8>, payload: &'a [u8] },
     /// A block begins here that is not whole: the file is torn, or still grows.
-    Partial { offset: u64 },
+    Partial,
     /// The file ends here, between blocks.
-    End { offset: u64 },
+    End,
 }
 
 /// How much is read at once.
@@ -40,19 +40,6 @@ impl<R: Read> BlockSource<R> {
         header::decode(source.rest())?;
         source.use_up(HEADER_LEN);
         Ok(source)
-    }
-
-    /// Goes on from an offset that is known to be between blocks, on a stream that stands there.
-    pub(crate) fn resume(input: R, offset: u64) -> Self {
-        Self { input, buffer: Vec::new(), used: 0, offset }
-    }
-
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    pub(crate) fn input_mut(&mut self) -> &mut R {
-        &mut self.input
     }
 
     fn rest(&self) -> &[u8] {
@@ -112,7 +99,7 @@ impl<R: Read> BlockSource<R> {
         };
         let payload_len = header.payload_len as usize;
         if !self.fill(BLOCK_HEADER_LEN + payload_len)? {
-            return Ok(Found::Partial { offset });
+            return Ok(Found::Partial);
         }
         let start = self.used + BLOCK_HEADER_LEN;
         self.use_up(BLOCK_HEADER_LEN + payload_len);
@@ -131,8 +118,7 @@ impl<R: Read> BlockSource<R> {
 
     /// Fewer bytes are left than a block header has.
     fn at_end(&self) -> Result<Found<'_>, ReadError> {
-        let offset = self.offset;
-        Ok(if self.rest().is_empty() { Found::End { offset } } else { Found::Partial { offset } })
+        Ok(if self.rest().is_empty() { Found::End } else { Found::Partial })
     }
 
     /// Looks for the next place that begins with a sound block header.

@@ -2,7 +2,7 @@
 
 use crate::block::column;
 use crate::error::Damage;
-use crate::limits::{MAX_RAW, MAX_STRING};
+use crate::limits::{MAX_NAMES_RAW, MAX_STRING};
 use crate::record::ImageId;
 use crate::varint::{self, Cursor};
 use rustc_hash::FxHashMap;
@@ -176,7 +176,7 @@ impl SymbolTable {
             }
         }
         let columns = [lengths, self.text.clone(), entries, calls];
-        if columns.iter().map(Vec::len).sum::<usize>() > MAX_RAW as usize {
+        if columns.iter().map(Vec::len).sum::<usize>() > MAX_NAMES_RAW {
             return Err(Damage::OverLimit);
         }
         let mut payload = Vec::new();
@@ -189,7 +189,8 @@ impl SymbolTable {
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, Damage> {
         let mut columns = [const { Vec::new() }; 4];
         let mut decompressor = Decompressor::new().map_err(|_| Damage::BadCompression)?;
-        column::decode(&mut Cursor::new(payload), &mut decompressor, &mut columns)?;
+        let mut cursor = Cursor::new(payload);
+        column::decode(&mut cursor, &mut decompressor, &mut columns, MAX_NAMES_RAW)?;
         let [lengths, text, entries, calls] = columns;
         let mut table = Self { text, ..Self::default() };
         table.decode_strings(&lengths)?;
@@ -310,7 +311,7 @@ impl SymbolTableBuilder {
         for entry in table.entries {
             match entries.last_mut() {
                 Some(last) if (last.key, last.address) == (entry.key, entry.address) => {
-                    *last = entry
+                    *last = entry;
                 }
                 _ => entries.push(entry),
             }

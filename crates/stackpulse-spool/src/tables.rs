@@ -53,15 +53,6 @@ impl<T> Dense<T> {
         segment.items.get((id - segment.first) as usize)
     }
 
-    /// Whether every number up to the next is defined.
-    pub(crate) fn is_whole(&self) -> bool {
-        match &self.segments[..] {
-            [] => self.next == 0,
-            [segment] => segment.first == 0 && segment.end() == u64::from(self.next),
-            _ => false,
-        }
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.segments.iter().flat_map(|segment| (segment.first..).zip(&segment.items))
     }
@@ -211,15 +202,6 @@ impl Tables {
         self.nodes.skip_to(counts.nodes);
     }
 
-    /// Whether no definition of the epoch is missing.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.images.is_whole()
-            && self.processes.is_whole()
-            && self.threads.is_whole()
-            && self.frames.is_whole()
-            && self.nodes.is_whole()
-    }
-
     pub(crate) fn define_image(&mut self, image: &Image<'_>) {
         self.images.push(StoredImage {
             kind: image.kind,
@@ -274,10 +256,8 @@ mod tests {
         let mut dense = Dense::default();
         dense.push('a');
         dense.push('b');
-        assert!(dense.is_whole());
         dense.skip_to(5);
         dense.push('f');
-        assert!(!dense.is_whole());
         let found: Vec<_> = (0..7).map(|id| dense.get(id).copied()).collect();
         assert_eq!(found, [Some('a'), Some('b'), None, None, None, Some('f'), None]);
         assert_eq!(dense.next(), 6);

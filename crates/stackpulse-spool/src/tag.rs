@@ -29,6 +29,8 @@ pub(crate) const SYMBOL: u8 = 24;
 pub(crate) const ANNOTATION: u8 = 25;
 pub(crate) const COUNTER: u8 = 26;
 pub(crate) const END: u8 = 27;
+/// From here on: records of later versions, each with one string, that may be passed over.
+pub(crate) const SKIPPABLE: u8 = 128;
 
 /// Frame kinds: below these a frame is code in image `kind - FRAME_CODE`.
 pub(crate) const FRAME_JOINED: u64 = 0;

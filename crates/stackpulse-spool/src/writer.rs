@@ -20,7 +20,7 @@ use zstd::bulk::Compressor;
 pub struct WriterOptions {
     /// zstd level; zero stores columns as they are.
     pub compression_level: i32,
-    /// A block is published when its columns hold this many bytes.
+    /// A block is published when its columns hold this many bytes, and at 2 MiB at the latest.
     pub block_bytes: usize,
 }
 
@@ -77,6 +77,7 @@ impl<W: Write> Writer<W> {
         };
         let header = header::encode();
         write_whole(&mut out, &header)?;
+        out.flush()?;
         Ok(Self {
             out,
             encoder: Encoder::new(),
@@ -103,9 +104,14 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         let start = self.encoder.start();
-        let preface =
-            Preface { start, records: self.encoder.records(), samples: self.encoder.samples() };
-        let times = self.encoder.times().unwrap_or((start.base_ns, start.base_ns));
+        let (first_ns, last_ns) = self.encoder.times().unwrap_or((start.base_ns, start.base_ns));
+        let preface = Preface {
+            start,
+            first_ns,
+            last_ns,
+            records: self.encoder.records(),
+            samples: self.encoder.samples(),
+        };
         let mut payload = std::mem::take(&mut self.payload);
         payload.clear();
         preface.encode(&mut payload);
@@ -113,8 +119,8 @@ impl<W: Write> Writer<W> {
         self.index.push(IndexEntry {
             offset: self.written,
             epoch: start.epoch,
-            first_ns: times.0,
-            last_ns: times.1,
+            first_ns,
+            last_ns,
             samples: preface.samples,
         });
         let written = self.write_block(BlockKind::RECORDS, &payload);
@@ -238,7 +244,7 @@ impl<W: Write> RecordSink for Writer<W> {
 }
 
 /// Blocks are published at this size at the latest: with the longest record after it, within the limits.
-const LARGEST_BLOCK: usize = 16 << 20;
+const LARGEST_BLOCK: usize = 2 << 20;
 
 /// Writes all bytes; signals and short writes go on.
 fn write_whole(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {

@@ -203,7 +203,7 @@ impl Names {
             match source.lookup(svma) {
                 found @ Lookup::Resolved { origin: Origin::DebugInformation, .. } => return found,
                 found @ Lookup::Resolved { .. } if matches!(best, Lookup::Unresolved { .. }) => {
-                    best = found
+                    best = found;
                 }
                 _ => {}
             }

@@ -43,8 +43,6 @@ impl Region {
 pub(crate) struct AddressSpace {
     /// Sorted by start; ranges never overlap.
     regions: Vec<Region>,
-    /// Changes with every change of the regions.
-    version: u64,
 }
 
 impl AddressSpace {
@@ -63,7 +61,6 @@ impl AddressSpace {
         self.unmap(region.start_avma, region.end_avma);
         let at = self.regions.partition_point(|other| other.start_avma < region.start_avma);
         self.regions.insert(at, region);
-        self.version += 1;
     }
 
     /// Takes a range of addresses away from whatever is there.
@@ -82,22 +79,13 @@ impl AddressSpace {
             kept.push(tail.part(end_avma, tail.end_avma));
         }
         self.regions.splice(first..last, kept);
-        self.version += 1;
     }
 
     /// Takes these regions, sorted or not, for all there is.
     pub(crate) fn replace(&mut self, regions: impl IntoIterator<Item = Region>) {
-        let version = self.version;
         let mut new = Self::default();
         regions.into_iter().for_each(|region| new.map(region));
-        if new.regions != self.regions {
-            self.regions = new.regions;
-            self.version = version + 1;
-        }
-    }
-
-    pub(crate) fn regions(&self) -> &[Region] {
-        &self.regions
+        *self = new;
     }
 }
 
@@ -120,7 +108,7 @@ mod tests {
             image(0x2000, 0x3000, 2, 0),
             image(0x3000, 0x5000, 1, 0x12000),
         ];
-        assert_eq!(space.regions(), expected);
+        assert_eq!(space.regions, expected);
         assert_eq!(space.find(0x2fff), Some(&expected[1]));
         assert_eq!(space.find(0x3000), Some(&expected[2]));
         assert_eq!(space.find(0x5000), None);
@@ -139,6 +127,6 @@ mod tests {
             image(0x2800, 0x3000, 2, 0x800),
             image(0x3000, 0x4000, 3, 0),
         ];
-        assert_eq!(space.regions(), expected);
+        assert_eq!(space.regions, expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::address_space::ImageIndex;
 use crate::cfi::{CfiTable, Rule};
-use crate::image::{ImageError, ImageFile, ImageSymbol};
+use crate::image::{ImageFile, ImageSymbol};
 use crate::source::{ImageRequest, ProcessSource};
 use rustc_hash::FxHashMap;
 use stackpulse_perf::FileIdentity;
@@ -35,7 +35,7 @@ struct CachedImage {
 enum State {
     Unread,
     Readable(Box<Readable>),
-    Failed(ImageError),
+    Failed,
 }
 
 #[derive(Debug)]
@@ -116,9 +116,9 @@ impl ImageCache {
                 let cfi = CfiTable::new(std::mem::take(&mut facts.cfi));
                 State::Readable(Box::new(Readable { facts, cfi }))
             }
-            Err(error) => {
+            Err(_) => {
                 self.unreadable = self.unreadable.saturating_add(1);
-                State::Failed(error)
+                State::Failed
             }
         };
     }

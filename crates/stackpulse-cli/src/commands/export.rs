@@ -10,7 +10,8 @@ use std::io::{self, BufWriter, Write};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let loaded = open::load(&args.file)?;
-    let profile = names::resolve(loaded.stacks, loaded.symbols, loaded.boot_id, &args.symbols)?;
+    let profile =
+        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
     let out: Box<dyn Write> = match &args.output {
         None => Box::new(io::stdout().lock()),
         Some(path) => Box::new(

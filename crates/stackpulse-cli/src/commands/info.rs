@@ -151,7 +151,7 @@ impl Outermost {
         match *record {
             Record::Epoch => *self = Self::default(),
             Record::Frame(Frame::Truncated(reason)) => {
-                self.frames.push(Some(text::truncation(reason)))
+                self.frames.push(Some(text::truncation(reason)));
             }
             Record::Frame(_) => self.frames.push(None),
             Record::Stack(run) => {

@@ -13,7 +13,8 @@ const PLAIN_WIDTH: usize = 100;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let loaded = open::load(&args.file)?;
-    let profile = names::resolve(loaded.stacks, loaded.symbols, loaded.boot_id, &args.symbols)?;
+    let profile =
+        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
     let out = BufWriter::new(io::stdout().lock());
     let printed = if args.json {
         print_json(&profile, out)
@@ -35,7 +36,12 @@ pub(crate) fn print_text(
         writeln!(out, "note: {note}")?;
     }
     if table.samples == 0 {
-        return writeln!(out, "0 samples: the program used no CPU time while it was recorded");
+        let why = if notes.is_empty() {
+            "the program used no CPU time while it was recorded"
+        } else {
+            "none could be read, or none had been published"
+        };
+        return writeln!(out, "0 samples: {why}");
     }
     writeln!(out, "{} samples\n", table.samples)?;
     print_rows(table, heading(args.by), &rows(profile, args), &mut out)?;

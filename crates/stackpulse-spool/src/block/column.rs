@@ -1,7 +1,7 @@
 //! A block's columns: bytes of one sort kept together, each compressed if that makes it smaller.
 
 use crate::error::Damage;
-use crate::limits::MAX_RAW;
+use crate::limits::MAX_NAMES_RAW;
 use crate::varint::{self, Cursor};
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -44,11 +44,14 @@ pub(crate) fn encode(
     out.extend_from_slice(&data);
 }
 
-/// Reads what [`encode`] wrote into as many buffers as there must be columns; their sum is limited.
+/// Reads what [`encode`] wrote into as many buffers as there must be columns, whose sum is at most `limit` bytes.
+///
+/// The buffers keep their memory for the next block, up to about `limit` in all.
 pub(crate) fn decode(
     cursor: &mut Cursor<'_>,
     decompressor: &mut Decompressor<'static>,
     columns: &mut [Vec<u8>],
+    limit: usize,
 ) -> Result<(), Damage> {
     if cursor.number()? != columns.len() as u64 {
         return Err(Damage::BadRecord);
@@ -67,8 +70,11 @@ pub(crate) fn decode(
         sum += raw_len;
         *entry = (encoding, raw_len, stored_len);
     }
-    if sum > MAX_RAW as usize {
+    if sum > limit {
         return Err(Damage::OverLimit);
+    }
+    if columns.iter().map(Vec::capacity).sum::<usize>() > limit {
+        columns.fill(Vec::new());
     }
     for (column, &(encoding, raw_len, stored_len)) in columns.iter_mut().zip(&*table) {
         let stored = cursor.take(stored_len)?;
@@ -94,7 +100,7 @@ const MOST_COLUMNS: usize = 32;
 
 fn length(number: u64) -> Result<usize, Damage> {
     match u32::try_from(number) {
-        Ok(len) if len <= MAX_RAW => Ok(len as usize),
+        Ok(len) if len as usize <= MAX_NAMES_RAW => Ok(len as usize),
         _ => Err(Damage::OverLimit),
     }
 }

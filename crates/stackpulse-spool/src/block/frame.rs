@@ -4,24 +4,24 @@ use crate::error::Damage;
 use crate::limits::MAX_PAYLOAD;
 
 /// Length of a block header in bytes.
-pub const BLOCK_HEADER_LEN: usize = 24;
+pub(crate) const BLOCK_HEADER_LEN: usize = 24;
 
 /// The first bytes of every block, for finding the next one after damage.
-pub const MARKER: [u8; 4] = [0xb1, b'S', b'P', b'B'];
+pub(crate) const MARKER: [u8; 4] = [0xb1, b'S', b'P', b'B'];
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BlockKind(pub u8);
+pub(crate) struct BlockKind(pub(crate) u8);
 
 impl BlockKind {
     /// Records.
-    pub const RECORDS: Self = Self(1);
+    pub(crate) const RECORDS: Self = Self(1);
     /// Where the blocks of the file are, by time.
-    pub const INDEX: Self = Self(2);
+    pub(crate) const INDEX: Self = Self(2);
     /// Names for addresses.
-    pub const NAMES: Self = Self(3);
+    pub(crate) const NAMES: Self = Self(3);
     /// The end: how the recording ended, where index and names are. Always the file's last 56 bytes.
-    pub const END: Self = Self(4);
+    pub(crate) const END: Self = Self(4);
 }
 
 /// A reader that does not know the block's kind may pass over it.
