@@ -48,8 +48,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<u16, ReadError> {
 
 fn not_a_spool(bytes: &[u8]) -> ReadError {
     // What a text-mode transfer makes of the magic: CR LF to LF, LF to CR LF, the high bit cleared.
-    let changed: [&[u8]; 3] =
-        [b"\x89SPK\n\x1a\n", b"\x89SPK\r\r\n\x1a\r\n", b"\x09SPK\r\n\x1a\n"];
+    let changed: [&[u8]; 3] = [b"\x89SPK\n\x1a\n", b"\x89SPK\r\r\n\x1a\r\n", b"\x09SPK\r\n\x1a\n"];
     if changed.iter().any(|changed| bytes.starts_with(changed)) {
         return ReadError::TextMode;
     }

@@ -267,5 +267,5 @@ impl Reading {
 /// How many samples a block says it has whose bytes cannot be trusted: believed only as far as its size allows.
 fn hinted_samples(payload: &[u8]) -> u64 {
     let preface = Preface::decode(&mut Cursor::new(payload));
-    preface.map_or(0, |preface| preface.samples.min(u64::from(MAX_RAW)))
+    preface.map_or(0, |preface| preface.samples.min(MAX_RECORDS_RAW as u64))
 }

@@ -1,0 +1,34 @@
+/* Three known chains that burn 60, 30 and 10 percent of the CPU time. usage: shares SECONDS */
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+static double cpu(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+volatile uint64_t sink;
+
+#define BURN(name)                                              \
+    __attribute__((noinline)) void name(double until) {         \
+        while (cpu() < until)                                   \
+            for (int i = 0; i < 20000; i++) sink = sink * 33 + 17; \
+        sink++;                                                 \
+    }
+
+BURN(leaf_sixty)
+BURN(leaf_thirty)
+BURN(leaf_ten)
+
+__attribute__((noinline)) void middle_sixty(double q) { leaf_sixty(cpu() + q * 0.6); sink++; }
+__attribute__((noinline)) void middle_thirty(double q) { leaf_thirty(cpu() + q * 0.3); sink++; }
+__attribute__((noinline)) void middle_ten(double q) { leaf_ten(cpu() + q * 0.1); sink++; }
+__attribute__((noinline)) void outer(double q) { middle_sixty(q); middle_thirty(q); middle_ten(q); sink++; }
+
+int main(int count, char **words) {
+    double end = cpu() + (count > 1 ? atof(words[1]) : 1);
+    while (cpu() < end) outer(0.02);
+    return 0;
+}
