@@ -36,6 +36,11 @@ pub(crate) const CALLERS: usize = 13;
 /// How many there are.
 pub(crate) const COUNT: usize = 14;
 
+/// Whether a column holds nothing but parts of samples.
+pub(crate) fn is_of_samples(column: usize) -> bool {
+    (TIME_LOW..=CALLERS).contains(&column)
+}
+
 /// How many CPUs are predicted apart; others share by remainder.
 const CPU_SLOTS: usize = 64;
 

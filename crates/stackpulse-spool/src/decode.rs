@@ -22,6 +22,7 @@ pub(crate) struct Decoder {
     at: [usize; columns::COUNT],
     predictor: Predictor,
     counts: Counts,
+    wanted: Wanted,
     /// The record last read, its strings and frames left out: they lie in `strings` and `frames`.
     current: Record<'static>,
     strings: Strings,
@@ -39,6 +40,15 @@ impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decoder").field("at", &self.at).finish_non_exhaustive()
     }
+}
+
+/// What a block is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All its records.
+    Everything,
+    /// Not its samples: their columns are not even decompressed.
+    Definitions,
 }
 
 /// What the next tag of a block led to.
@@ -108,14 +118,15 @@ impl Decoder {
             at: [0; columns::COUNT],
             predictor: Predictor::new(),
             counts: Counts::default(),
+            wanted: Wanted::Everything,
             current: Record::Epoch,
             strings: Strings::default(),
             frames: Vec::new(),
         })
     }
 
-    /// Takes a block's payload, whose checksum was right; after this, [`next`](Self::next) reads its records.
-    pub(crate) fn start(&mut self, payload: &[u8]) -> Result<Preface, Damage> {
+    /// Takes a block's payload, whose checksum was right; after this, [`step`](Self::step) reads its records.
+    pub(crate) fn start(&mut self, payload: &[u8], wanted: Wanted) -> Result<Preface, Damage> {
         let mut cursor = Cursor::new(payload);
         let preface = Preface::decode(&mut cursor)?;
         self.at = [0; columns::COUNT];
@@ -125,8 +136,12 @@ impl Decoder {
             &mut cursor,
             &mut self.decompressor,
             &mut self.columns,
-            limits::MAX_RECORDS_RAW,
+            &column::Selection {
+                limit: limits::MAX_RECORDS_RAW,
+                is_wanted: |column| wanted == Wanted::Everything || !columns::is_of_samples(column),
+            },
         );
+        self.wanted = wanted;
         if decoded.is_err() {
             self.columns.iter_mut().for_each(Vec::clear);
         }
@@ -142,6 +157,10 @@ impl Decoder {
         self.at[columns::TAGS] += 1;
         self.strings.len = 0;
         match tag {
+            tag::SAMPLE if self.wanted == Wanted::Definitions => {
+                self.current = Record::Epoch;
+                Ok(Step::Skipped)
+            }
             tag::SAMPLE => self.sample(tables),
             tag::FRAME => self.frame(tables),
             tag::STACK => self.run(tables),

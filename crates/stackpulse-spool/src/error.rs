@@ -90,9 +90,12 @@ pub enum Damage {
     /// A record's fields contradict each other.
     #[error("a record's fields contradict each other")]
     BadRecord,
-    /// The block's counts do not go on from those of the blocks before it.
+    /// The block's number or its counts do not go on from those of the blocks before it.
     #[error("the block does not follow the one before it")]
     BadSequence,
+    /// Blocks that came before this one are not in the file.
+    #[error("blocks that came before this one are missing")]
+    MissingBlocks,
     /// Records come after the end of the recording.
     #[error("records come after the end of the recording")]
     AfterEnd,
@@ -120,6 +123,8 @@ pub struct LostWith {
     pub samples: u64,
     /// Definitions missing for later blocks: samples that use them are left out.
     pub definitions: u64,
+    /// The time its records span, nanoseconds, as far as its preface could be believed.
+    pub span_ns: Option<(u64, u64)>,
 }
 
 /// Why a record could not be written.

@@ -1,6 +1,7 @@
 //! Where the blocks of a file are, by time.
 
-use crate::varint;
+use crate::error::Damage;
+use crate::varint::{self, Cursor};
 
 /// One block of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,10 @@ impl Index {
         self.entries.push(entry);
     }
 
+    pub(crate) fn into_entries(self) -> Vec<IndexEntry> {
+        self.entries
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut last = (0u64, 0u64);
@@ -41,5 +46,24 @@ impl Index {
             last = (entry.offset, entry.first_ns);
         }
         out
+    }
+
+    pub(crate) fn decode(payload: &[u8]) -> Result<Self, Damage> {
+        let mut cursor = Cursor::new(payload);
+        let count = cursor.number()?;
+        let mut entries = Vec::new();
+        let mut last = (0u64, 0u64);
+        for _ in 0..count {
+            let distance = cursor.number()?;
+            let offset = last.0.checked_add(distance).filter(|_| distance > 0);
+            let offset = offset.ok_or(Damage::BadSequence)?;
+            let epoch = cursor.number32()?;
+            let first_ns = cursor.difference(last.1)?;
+            let last_ns = first_ns.wrapping_add(cursor.number()?);
+            let samples = cursor.number()?;
+            entries.push(IndexEntry { offset, epoch, first_ns, last_ns, samples });
+            last = (offset, first_ns);
+        }
+        if cursor.is_at_end() { Ok(Self { entries }) } else { Err(Damage::TrailingBytes) }
     }
 }

@@ -22,11 +22,28 @@ pub(crate) enum Found<'a> {
     /// A block whose payload has the right checksum.
     Block { offset: u64, header: BlockHeader, payload: &'a [u8] },
     /// Bytes that are no sound block, up to the next place that begins as one.
-    Damaged { offset: u64, len: u64, damage: Damage, kind: Option<u8>, payload: &'a [u8] },
+    Damaged {
+        offset: u64,
+        len: u64,
+        damage: Damage,
+        header: Option<BlockHeader>,
+        payload: &'a [u8],
+    },
     /// A block begins here that is not whole: the file is torn, or still grows.
     Partial,
     /// The file ends here, between blocks.
     End,
+}
+
+impl<'a> Found<'a> {
+    /// A block whose payload has the right length, by whether it has the right checksum.
+    pub(crate) fn checked(offset: u64, header: BlockHeader, payload: &'a [u8]) -> Self {
+        if crc32c::crc32c(payload) == header.payload_crc {
+            return Self::Block { offset, header, payload };
+        }
+        let damage = Damage::BadChecksum;
+        Self::Damaged { offset, len: header.block_len(), damage, header: Some(header), payload }
+    }
 }
 
 /// How much is read at once.
@@ -40,6 +57,15 @@ impl<R: Read> BlockSource<R> {
         header::decode(source.rest())?;
         source.use_up(HEADER_LEN);
         Ok(source)
+    }
+
+    /// How far the input has been read.
+    pub(crate) fn position(&self) -> u64 {
+        self.offset + self.rest().len() as u64
+    }
+
+    pub(crate) fn input_mut(&mut self) -> &mut R {
+        &mut self.input
     }
 
     fn rest(&self) -> &[u8] {
@@ -104,16 +130,7 @@ impl<R: Read> BlockSource<R> {
         let start = self.used + BLOCK_HEADER_LEN;
         self.use_up(BLOCK_HEADER_LEN + payload_len);
         let payload = &self.buffer[start..start + payload_len];
-        if crc32c::crc32c(payload) == header.payload_crc {
-            return Ok(Found::Block { offset, header, payload });
-        }
-        Ok(Found::Damaged {
-            offset,
-            len: header.block_len(),
-            damage: Damage::BadChecksum,
-            kind: Some(header.kind.0),
-            payload,
-        })
+        Ok(Found::checked(offset, header, payload))
     }
 
     /// Fewer bytes are left than a block header has.
@@ -148,13 +165,18 @@ impl<R: Read> BlockSource<R> {
                     self.use_up(passed);
                 }
                 None => {
-                    let left = rest.len();
-                    self.use_up(left);
+                    // What may be the beginning of a marker is left: the file may grow.
+                    let kept = (1..MARKER.len())
+                        .rev()
+                        .find(|&len| rest.ends_with(&MARKER[..len]))
+                        .unwrap_or_default();
+                    let passed = rest.len() - kept;
+                    self.use_up(passed);
                     break;
                 }
             }
         }
         let len = self.offset - offset;
-        Ok(Found::Damaged { offset, len, damage, kind: None, payload: &[] })
+        Ok(Found::Damaged { offset, len, damage, header: None, payload: &[] })
     }
 }

@@ -190,7 +190,8 @@ impl SymbolTable {
         let mut columns = [const { Vec::new() }; 4];
         let mut decompressor = Decompressor::new().map_err(|_| Damage::BadCompression)?;
         let mut cursor = Cursor::new(payload);
-        column::decode(&mut cursor, &mut decompressor, &mut columns, MAX_NAMES_RAW)?;
+        let everything = column::Selection { limit: MAX_NAMES_RAW, is_wanted: |_| true };
+        column::decode(&mut cursor, &mut decompressor, &mut columns, &everything)?;
         let [lengths, text, entries, calls] = columns;
         let mut table = Self { text, ..Self::default() };
         table.decode_strings(&lengths)?;

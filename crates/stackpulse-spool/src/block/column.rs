@@ -44,14 +44,22 @@ pub(crate) fn encode(
     out.extend_from_slice(&data);
 }
 
-/// Reads what [`encode`] wrote into as many buffers as there must be columns, whose sum is at most `limit` bytes.
+/// What is wanted of a block's columns.
+pub(crate) struct Selection<P> {
+    /// Largest sum of all columns, decompressed, in bytes.
+    pub(crate) limit: usize,
+    /// Whether a column is wanted; others are left empty.
+    pub(crate) is_wanted: P,
+}
+
+/// Reads what [`encode`] wrote into as many buffers as there must be columns, as far as they are selected.
 ///
-/// The buffers keep their memory for the next block, up to about `limit` in all.
+/// The buffers keep their memory for the next block, up to about the limit in all.
 pub(crate) fn decode(
     cursor: &mut Cursor<'_>,
     decompressor: &mut Decompressor<'static>,
     columns: &mut [Vec<u8>],
-    limit: usize,
+    selection: &Selection<impl Fn(usize) -> bool>,
 ) -> Result<(), Damage> {
     if cursor.number()? != columns.len() as u64 {
         return Err(Damage::BadRecord);
@@ -70,15 +78,20 @@ pub(crate) fn decode(
         sum += raw_len;
         *entry = (encoding, raw_len, stored_len);
     }
-    if sum > limit {
+    if sum > selection.limit {
         return Err(Damage::OverLimit);
     }
-    if columns.iter().map(Vec::capacity).sum::<usize>() > limit {
+    if columns.iter().map(Vec::capacity).sum::<usize>() > selection.limit {
         columns.fill(Vec::new());
     }
-    for (column, &(encoding, raw_len, stored_len)) in columns.iter_mut().zip(&*table) {
+    for (at, (column, &(encoding, raw_len, stored_len))) in
+        columns.iter_mut().zip(&*table).enumerate()
+    {
         let stored = cursor.take(stored_len)?;
         column.clear();
+        if !(selection.is_wanted)(at) {
+            continue;
+        }
         if encoding == RAW {
             column.extend_from_slice(stored);
             continue;
