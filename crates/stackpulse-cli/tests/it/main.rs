@@ -1,5 +1,7 @@
 //! The command on real programs: compiled here, recorded, and compared with what they are known to do.
 
+#![allow(clippy::unwrap_used)]
+
 mod bad_input;
 mod faults;
 mod harness;

@@ -197,6 +197,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) statistics: &'a mut Statistics,
     pub(crate) exits: &'a mut exits::Exits,
     pub(crate) layouts: [SampleLayout; 2],
+    pub(crate) follows_children: bool,
     /// The sorter's queue of the sample ring; the lifecycle ring's is the next.
     pub(crate) queue: usize,
 }
@@ -296,6 +297,10 @@ impl Reader<'_> {
             RecordKind::Comm { task, comm, exec } => EventKind::Comm { task, comm, exec },
             RecordKind::Fork { child, parent } => {
                 if child.pid != parent.pid {
+                    // A parent's event tells of its children also where only its threads inherit it.
+                    if !self.follows_children {
+                        return;
+                    }
                     self.exits.follow(child.pid);
                 }
                 EventKind::Fork { child, parent }

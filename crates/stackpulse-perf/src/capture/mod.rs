@@ -392,6 +392,7 @@ impl Capture {
                 statistics: &mut self.statistics,
                 exits: &mut self.exits,
                 layouts,
+                follows_children: self.inherit_children,
                 queue: at * 2,
             });
         }
