@@ -1,0 +1,6 @@
+//! The engine through its public door: a script of events in, text out.
+#![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
+
+mod lifecycle;
+mod script;
+mod stacks;
