@@ -24,6 +24,7 @@ pub struct Statistics {
     pub bad_rings: u64,
 }
 
+#[cfg(feature = "capture")]
 impl Statistics {
     pub(crate) fn saw_copy(&mut self, bytes: usize) {
         self.copied_samples = self.copied_samples.saturating_add(1);

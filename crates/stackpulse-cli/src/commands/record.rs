@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -64,11 +65,6 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     };
     undo.keep();
     let settings = recorder.settings();
-    if args.kernel && !settings.kernel_frames {
-        return Err(own_failure(
-            "kernel frames are not permitted here; lower kernel.perf_event_paranoid to 1, or record as root",
-        ));
-    }
     let end = follow(&mut recorder, &mut target, args, &mut signals)
         .map_err(|failure| kept(args, &failure))?;
     let (summary, output) =
@@ -125,6 +121,7 @@ fn attach(
     let first = pids.next().unwrap_or_default();
     let mut recorder =
         Recorder::attach_with_writer(first, output, mode, options).map_err(failed)?;
+    kernel_as_asked(args, &recorder)?;
     for pid in pids {
         if recorder.attach_process(pid, mode).map_err(failed)? == AttachOutcome::Exited {
             return Err(own_failure(format!("there is no process {pid}")));
@@ -133,17 +130,29 @@ fn attach(
     Ok(recorder)
 }
 
+/// Refuses to go on without kernel frames that were asked for.
+fn kernel_as_asked(args: &RecordArgs, recorder: &Recording) -> Result<(), Failure> {
+    if !args.kernel || recorder.settings().kernel_frames {
+        return Ok(());
+    }
+    Err(own_failure(
+        "kernel frames are not permitted here; lower kernel.perf_event_paranoid to 1, or record as root",
+    ))
+}
+
 fn launch(
     args: &RecordArgs,
     output: Output,
     options: &RecorderOptions,
 ) -> Result<(Recording, Target), Failure> {
-    let launch = command(&args.command)?;
+    let launch =
+        Launch { output_to_stderr: args.output == Path::new("-"), ..command(&args.command)? };
     let suspended =
         SuspendedLaunchedProcess::launch(&launch).map_err(|error| not_launched(&error))?;
     let recorder =
         Recorder::attach_with_writer(suspended.pid(), output, AttachMode::OnExec, options)
             .map_err(|error| own_failure(error.to_string()))?;
+    kernel_as_asked(args, &recorder)?;
     let launched = suspended.resume().map_err(|error| not_launched(&error))?;
     Ok((recorder, Target::Launched(launched)))
 }
@@ -182,7 +191,7 @@ fn not_launched(error: &LaunchError) -> Failure {
             format!("there is no program {program}; check its name and PATH"),
         ),
         io::ErrorKind::PermissionDenied => {
-            let what = if std::path::Path::new(&error.program).is_dir() {
+            let what = if Path::new(&error.program).is_dir() {
                 "it is a directory; name a program in it"
             } else {
                 "it may not be executed; check its permissions (chmod +x)"

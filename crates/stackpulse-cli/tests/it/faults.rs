@@ -95,6 +95,17 @@ fn an_output_that_fills_up_ends_the_recording_with_one_sentence() {
 }
 
 #[test]
+fn a_spool_on_standard_output_is_not_mixed_with_the_programs_own() {
+    let output = run(["record", "-q", "-o", "-", "--", "echo", "what the program says"]);
+    assert!(output.status.success());
+    assert_eq!(stderr(&output), "what the program says\n");
+    let scene = Scene::new();
+    std::fs::write(scene.path("x.spool"), &output.stdout).unwrap();
+    let verified = run(["verify", scene.path("x.spool").to_str().unwrap()]);
+    assert_eq!(verified.status.code(), Some(0));
+}
+
+#[test]
 fn a_duration_ends_the_recording_of_a_running_process_that_goes_on() {
     let scene = Scene::new();
     let program = scene.compile("shares.c", &[]);

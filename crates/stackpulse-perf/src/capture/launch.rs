@@ -22,6 +22,8 @@ pub struct Launch {
     pub environment: Vec<(OsString, OsString)>,
     /// Where to start it.
     pub directory: Option<PathBuf>,
+    /// Whether its standard output goes to our standard error, because ours carries something else.
+    pub output_to_stderr: bool,
 }
 
 /// Why a program could not be started.
@@ -64,6 +66,9 @@ impl SuspendedProcess {
         command.args(&launch.arguments).envs(launch.environment.iter().cloned());
         if let Some(directory) = &launch.directory {
             command.current_dir(directory);
+        }
+        if launch.output_to_stderr {
+            command.stdout(io::stderr());
         }
         suspend_before_exec(&mut command, &pid_writer, &go_reader, &go_writer);
         // The call returns only after the exec, so it waits on a thread of its own.
