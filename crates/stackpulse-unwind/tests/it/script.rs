@@ -70,7 +70,7 @@ impl RecordSink for Lines {
                 self.frames.push(format!("{}+{address:#x}", self.images[image.0 as usize]));
             }
             Record::Frame(Frame::Truncated(reason)) => {
-                self.frames.push(format!("[{}]", text::truncation(reason)))
+                self.frames.push(format!("[{}]", text::truncation(reason)));
             }
             Record::Frame(Frame::Joined) => self.frames.push("[joined]".to_owned()),
             Record::Stack(run) => {
