@@ -76,29 +76,29 @@ fn parse_limit(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|&limit| limit > 0)
 }
 
-/// What to record and how; [`Default`] gives the values in brackets.
+/// What to record and how; [`Default`] gives the values in parentheses.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecorderOptions {
-    /// How often each CPU is sampled [1,000 Hz].
+    /// How often each CPU is sampled (1,000 Hz).
     pub sample_rate: SampleRate,
-    /// Which event is sampled [hardware cycles, else `cpu-clock`].
+    /// Which event is sampled (hardware cycles, else `cpu-clock`).
     pub event: EventChoice,
-    /// Bytes of user stack copied with each sample [32 KiB]: rounded up to eight, at most
+    /// Bytes of user stack copied with each sample (32 KiB): rounded up to eight, at most
     /// [`MAX_STACK_SIZE`]; zero records the sampled instruction and kernel frames alone.
     pub stack_size: u32,
-    /// How many samples with full stacks a CPU's ring holds at least [32; zero means the same].
+    /// How many samples with full stacks a CPU's ring holds at least (32; zero means the same).
     pub ring_buffer_stacks: u32,
-    /// Whether kernel frames are recorded [no]; where that is not permitted the recording goes
+    /// Whether kernel frames are recorded (no); where that is not permitted the recording goes
     /// on without them and [`Recorder::settings`](crate::Recorder::settings) says so.
     pub include_kernel: bool,
-    /// Whether children of the process are recorded too [yes]: those created later, and those there are.
+    /// Whether children of the process are recorded too (yes): those created later, and those there are.
     pub inherit_children: bool,
-    /// Wall-clock time of the first moment, microseconds since 1970 UTC [taken from the clock].
+    /// Wall-clock time of the first moment, microseconds since 1970 UTC (taken from the clock).
     pub start_timestamp_us: Option<u64>,
-    /// Whether sampling begins at once [yes]; else with [`Recorder::enable`](crate::Recorder::enable).
+    /// Whether sampling begins at once (yes); else with [`Recorder::enable`](crate::Recorder::enable).
     pub start_enabled: bool,
-    /// How often whole blocks become visible to readers [500 ms].
+    /// How often whole blocks become visible to readers (500 ms).
     pub publish_interval: Duration,
 }
 
