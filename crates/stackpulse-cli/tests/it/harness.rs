@@ -22,6 +22,18 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Whether a tool is here that a test needs and a machine with only Rust and a C compiler may lack. Says so if not; with
+/// `STACKPULSE_SKIP_NOTHING` set, as in continuous integration, it must be here.
+pub(crate) fn has_tool(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(tool).is_file());
+    if !found {
+        assert!(std::env::var_os("STACKPULSE_SKIP_NOTHING").is_none(), "{tool} is not installed");
+        eprintln!("skipped: {tool} is not installed");
+    }
+    found
+}
+
 /// A directory for one test, and the programs in it.
 pub(crate) struct Scene(tempfile::TempDir);
 

@@ -1,6 +1,10 @@
 //! The command on real programs: compiled here, recorded, and compared with what they are known to do.
 
-#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what failed, and why it was skipped"
+)]
 
 mod bad_input;
 mod faults;
