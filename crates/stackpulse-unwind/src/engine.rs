@@ -285,12 +285,21 @@ impl<S: ProcessSource> Engine<S> {
         task: Task,
         sink: &mut K,
     ) -> Result<(), K::Error> {
+        if !self.processes.contains_key(&task.pid) {
+            return Ok(());
+        }
+        let owner = self.output.process(&mut self.processes, task.pid, sink)?;
         let Some(process) = self.processes.get_mut(&task.pid) else { return Ok(()) };
         // Leader exit is not process exit: siblings may run.
-        match process.threads.remove(&task.tid).and_then(|thread| thread.id) {
-            Some(thread) => sink.record(&Record::ThreadExit { thread, time_ns }),
-            None => Ok(()),
+        let Some(thread) = process.threads.get(&task.tid) else { return Ok(()) };
+        // A thread too short for a sample is told all the same; a process's first thread is told by the process.
+        let is_told = thread.id.is_some() || task.tid != task.pid;
+        if is_told {
+            let thread = self.output.thread(owner, process, task.tid, time_ns, sink)?;
+            sink.record(&Record::ThreadExit { thread, time_ns })?;
         }
+        process.threads.remove(&task.tid);
+        Ok(())
     }
 
     fn process_ended<K: RecordSink>(

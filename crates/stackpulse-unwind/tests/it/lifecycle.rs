@@ -142,6 +142,20 @@ fn threads_are_defined_with_their_names_at_their_first_sample() {
 }
 
 #[test]
+fn threads_without_a_sample_are_told_at_their_end() {
+    let events = vec![
+        attached(1, 10, MAPS),
+        fork(2, task(10, 10), task(10, 12)),
+        event(3, EventKind::Exit { task: task(10, 12) }),
+        event(4, EventKind::Exit { task: task(10, 10) }),
+    ];
+    let lines = run(events, World::default());
+    let told: Vec<_> =
+        lines.all.iter().filter(|line| line.starts_with("thread")).map(String::as_str).collect();
+    assert_eq!(told, ["thread time=2 process=0 tid=12", "thread-exit time=3 thread=0"]);
+}
+
+#[test]
 fn samples_that_cannot_be_used_are_counted_each_in_one_place() {
     let head = |task, cpu_mode| SampleHead { task, ip_avma: 0x1010, cpu_mode, period: 1 };
     let mut lines = crate::script::Lines::default();
