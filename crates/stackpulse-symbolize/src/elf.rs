@@ -192,7 +192,8 @@ fn collect_symbols<'a>(
             }
             _ => false,
         };
-        if !is_function || !symbol.is_definition() {
+        // No code is at address zero: linkers leave it in symbols of what they dropped.
+        if !is_function || !symbol.is_definition() || symbol.address() == 0 {
             continue;
         }
         let Ok(name) = symbol.name_bytes() else { continue };

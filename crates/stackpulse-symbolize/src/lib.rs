@@ -4,12 +4,11 @@
 //! calls there, innermost first, or the reason why there is no name. *Not for*: reading spools, or the network.
 //!
 //! ```
-//! use stackpulse_symbolize::{ImageQuery, Lookup, Symbolizer, SymbolizerOptions};
+//! use stackpulse_symbolize::{ImageQuery, Lookup, Reason, Symbolizer, SymbolizerOptions};
 //!
 //! let mut symbolizer = Symbolizer::new(SymbolizerOptions::default());
-//! let image = ImageQuery::file(std::env::current_exe().unwrap());
-//! let found = symbolizer.symbolize(&image, &[0]);
-//! assert!(matches!(found[0], Lookup::Unresolved { .. }));
+//! let found = symbolizer.symbolize(&ImageQuery::file("/no/such/program"), &[0x1000]);
+//! assert_eq!(found, [Lookup::Unresolved { reason: Reason::NoFile }]);
 //! ```
 #![forbid(unsafe_code)]
 
