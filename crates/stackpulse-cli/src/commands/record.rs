@@ -14,7 +14,7 @@ use stackpulse_record::{
     Summary,
 };
 use stackpulse_spool::append_symbols;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -165,7 +165,7 @@ fn command(words: &[OsString]) -> Result<Launch, Failure> {
         let bytes = word.as_bytes();
         match bytes.iter().position(|&byte| byte == b'=') {
             Some(at) if at > 0 && !bytes[..at].contains(&b'/') => {
-                let text = |bytes: &[u8]| std::ffi::OsStr::from_bytes(bytes).to_owned();
+                let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
                 launch.environment.push((text(&bytes[..at]), text(&bytes[at + 1..])));
             }
             _ => {
@@ -185,7 +185,12 @@ fn command(words: &[OsString]) -> Result<Launch, Failure> {
 
 fn not_launched(error: &LaunchError) -> Failure {
     let program = error.program.display();
-    match error.source.kind() {
+    // A directory of PATH that may not be searched makes the kernel answer "not permitted" for a program that is nowhere.
+    let kind = match error.source.kind() {
+        io::ErrorKind::PermissionDenied if !is_somewhere(&error.program) => io::ErrorKind::NotFound,
+        kind => kind,
+    };
+    match kind {
         io::ErrorKind::NotFound => Failure::with_status(
             NOT_FOUND,
             format!("there is no program {program}; check its name and PATH"),
@@ -202,6 +207,15 @@ fn not_launched(error: &LaunchError) -> Failure {
             Failure::with_status(NOT_EXECUTABLE, format!("cannot run {program}: {}", error.source))
         }
     }
+}
+
+/// Whether a program's path, or its name in a directory of `PATH`, is there.
+fn is_somewhere(program: &OsStr) -> bool {
+    if program.as_bytes().contains(&b'/') {
+        return true;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).exists())
 }
 
 /// Waits for the end of the recording.

@@ -37,6 +37,22 @@ fn programs_that_cannot_be_started_are_told_apart() {
 }
 
 #[test]
+fn a_program_that_is_nowhere_is_told_so_whatever_path_holds() {
+    let scene = Scene::new();
+    let closed = scene.path("closed");
+    fs::write(&closed, "a file, not a directory").unwrap();
+    let spool = scene.path("x.spool");
+    let output = stackpulse()
+        .args(["record", "-o"])
+        .arg(&spool)
+        .args(["--", "no-such-program"])
+        .env("PATH", format!("{}:/root:/usr/bin:/bin", closed.display()))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(127), "{}", stderr(&output));
+}
+
+#[test]
 fn processes_that_cannot_be_recorded_are_told_apart() {
     let scene = Scene::new();
     let spool = scene.path("x.spool");

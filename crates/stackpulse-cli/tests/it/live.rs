@@ -92,6 +92,9 @@ fn cpp_names_are_demangled_and_inlined_calls_shown_with_their_threads() {
 
 #[test]
 fn rust_names_lose_their_hash_and_show_inlined_calls() {
+    if !has_tool("rustc") {
+        return;
+    }
     let scene = Scene::new();
     let program = scene.compile("nested.rs", &[]);
     let spool = scene.record(&["--no-kernel"], &program, &["0.7"]);
