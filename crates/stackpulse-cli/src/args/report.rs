@@ -83,7 +83,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
     pub(crate) percent_limit: f64,
 
-    /// Show source file and line
+    /// Tell source lines apart in the table of functions, and show file and line
     #[arg(long)]
     pub(crate) lines: bool,
 

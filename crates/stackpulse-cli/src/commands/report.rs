@@ -5,7 +5,8 @@ use crate::args::{GroupBy, ReportArgs, TreeKind};
 use crate::failure::Failure;
 use crate::render::{Row, Table, print_rows, print_tree_row};
 use crate::{names, open};
-use stackpulse_export::{Function, FunctionId, Mode, Profile};
+use rustc_hash::FxHashMap;
+use stackpulse_export::{Call, Function, FunctionId, Mode, Profile};
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 /// How wide a report is where no terminal says otherwise.
@@ -102,6 +103,7 @@ fn module_in_tree(profile: &Profile, id: FunctionId) -> String {
 
 fn rows(profile: &Profile, args: &ReportArgs) -> Vec<Row> {
     let mut rows = match args.by {
+        GroupBy::Function if args.lines => line_rows(profile),
         GroupBy::Function => function_rows(profile),
         GroupBy::Module => module_rows(profile),
         GroupBy::Thread => actor_rows(profile, |thread, comm| {
@@ -128,6 +130,43 @@ fn function_rows(profile: &Profile) -> Vec<Row> {
             module: function.module.to_string(),
         })
         .collect()
+}
+
+/// Rows of source lines: the line that runs, or that calls what runs.
+fn line_rows(profile: &Profile) -> Vec<Row> {
+    let mut places: Vec<&Call> = Vec::new();
+    let mut index: FxHashMap<Line<'_>, usize> = FxHashMap::default();
+    for call in profile.calls.iter().flatten() {
+        index.entry(line_of(call)).or_insert_with(|| {
+            places.push(call);
+            places.len() - 1
+        });
+    }
+    let key = |call: &Call| index.get(&line_of(call)).copied().unwrap_or_default();
+    let counts = analysis::totals(profile, places.len(), key, |_| true);
+    let with_counts = places
+        .iter()
+        .zip(counts)
+        .map(|(call, count)| (call, profile.function(call.function), count));
+    with_counts
+        .filter(|(_, function, count)| function.mode != Mode::Marker && count.total > 0)
+        .map(|(call, function, count)| {
+            let file = call.file.as_deref().and_then(|path| path.rsplit('/').next());
+            let place = match (file, call.line) {
+                (Some(file), Some(line)) => format!("{file}:{line}"),
+                (Some(file), None) => file.to_owned(),
+                (None, _) => function.module.to_string(),
+            };
+            Row { own: count.own, total: count.total, label: label(function), module: place }
+        })
+        .collect()
+}
+
+/// What tells source lines apart.
+type Line<'a> = (FunctionId, Option<&'a str>, Option<u32>);
+
+fn line_of(call: &Call) -> Line<'_> {
+    (call.function, call.file.as_deref(), call.line)
 }
 
 /// Functions in the order of their first appearance, with their counts; markers left out.

@@ -205,6 +205,7 @@ fn reports_by_thread_process_module_and_callers_name_what_is_there() {
         (["--by", "process"], "shares ["),
         (["--by", "thread"], "shares ["),
         (["--tree", "callers"], "middle_sixty"),
+        (["--lines", "--tree=none"], "shares.c:"),
     ] {
         let output = run(["report", options[0], options[1], spool]);
         assert!(stdout(&output).contains(expected), "{options:?}: {}", stdout(&output));
