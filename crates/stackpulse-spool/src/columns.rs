@@ -61,16 +61,23 @@ impl CpuState {
         self.time_ns.wrapping_add(self.interval_ns)
     }
 
-    /// Takes a sample's time in. An interval more than four times the smoothed one is a pause, not a rate.
+    /// Takes a sample's time in. The interval goes to the median of the distances, not to their mean: late samples and
+    /// pauses must not move it. A much shorter distance shows that the interval was begun with a pause.
+    #[inline]
     pub(crate) fn saw(&mut self, time_ns: u64) {
-        let interval = time_ns.wrapping_sub(self.time_ns);
+        let distance = time_ns.wrapping_sub(self.time_ns);
         self.time_ns = time_ns;
-        if self.interval_ns == 0 {
+        let interval = self.interval_ns;
+        self.interval_ns = if interval == 0 {
             // The first distance is from the block's base time: no interval yet.
-            self.interval_ns = if interval < FIRST_INTERVAL_LIMIT_NS { interval } else { 0 };
-        } else if interval < self.interval_ns.saturating_mul(4) {
-            self.interval_ns = (self.interval_ns.wrapping_mul(7).wrapping_add(interval)) / 8;
-        }
+            if distance < FIRST_INTERVAL_LIMIT_NS { distance } else { 0 }
+        } else if distance < interval - interval / 4 {
+            distance
+        } else {
+            let longer = distance.saturating_sub(interval).min(interval >> 12) / 4;
+            let shorter = interval.saturating_sub(distance).min(interval >> 12) / 4;
+            interval.saturating_add(longer) - shorter
+        };
     }
 }
 
@@ -84,6 +91,10 @@ pub(crate) struct Predictor {
     pub(crate) time_ns: u64,
     /// The end of the latest mapping.
     pub(crate) mapping_avma: u64,
+    /// Above the highest frame that was referred to.
+    fresh_frame: u32,
+    /// Frames defined as of the latest sample.
+    frames_at_sample: u32,
     cpus: Box<[CpuState; CPU_SLOTS]>,
     /// The latest address of each image.
     addresses: FxHashMap<u32, u64>,
@@ -95,16 +106,20 @@ impl Predictor {
         Self {
             time_ns: 0,
             mapping_avma: 0,
+            fresh_frame: 0,
+            frames_at_sample: 0,
             cpus: Box::new([idle; CPU_SLOTS]),
             addresses: FxHashMap::default(),
         }
     }
 
-    /// Starts afresh for a block that begins at `base_ns`.
-    pub(crate) fn restart(&mut self, base_ns: u64) {
+    /// Starts afresh for a block that begins at `base_ns` with so many frames defined.
+    pub(crate) fn restart(&mut self, base_ns: u64, frames: u32) {
         self.time_ns = base_ns;
         self.mapping_avma = 0;
         self.start_epoch();
+        self.fresh_frame = frames;
+        self.frames_at_sample = frames;
         let idle = CpuState { time_ns: base_ns, interval_ns: 0, thread: 0, weight: 0, callers: 0 };
         self.cpus.fill(idle);
     }
@@ -112,6 +127,8 @@ impl Predictor {
     /// Forgets what refers to ids.
     pub(crate) fn start_epoch(&mut self) {
         self.addresses.clear();
+        self.fresh_frame = 0;
+        self.frames_at_sample = 0;
         for cpu in &mut *self.cpus {
             cpu.thread = 0;
             cpu.callers = 0;
@@ -121,6 +138,63 @@ impl Predictor {
     #[inline]
     pub(crate) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
         &mut self.cpus[cpu as usize % CPU_SLOTS]
+    }
+
+    /// Returns the number that stands for a frame in a run.
+    #[inline]
+    pub(crate) fn frame_in_run(&mut self, frame: u32) -> u64 {
+        // New frames are mostly used in the order of their definition; the leaf's comes first and is used last.
+        let code = match frame.checked_sub(self.fresh_frame) {
+            Some(ahead @ 0..=1) => u64::from(ahead),
+            _ => u64::from(frame) + 2,
+        };
+        self.refer_to(frame);
+        code
+    }
+
+    /// Returns the frame in a run that a number stands for; `None` if it would not be an id.
+    #[inline]
+    pub(crate) fn frame_of_run(&mut self, code: u64) -> Option<u32> {
+        let frame = match code {
+            0 | 1 => u64::from(self.fresh_frame) + code,
+            _ => code - 2,
+        };
+        let frame = u32::try_from(frame).ok()?;
+        self.refer_to(frame);
+        Some(frame)
+    }
+
+    /// Returns the number that stands for a sample's leaf when `frames` are defined.
+    #[inline]
+    pub(crate) fn leaf(&mut self, leaf: u32, frames: u32) -> u64 {
+        let code = if leaf == self.frames_at_sample {
+            0
+        } else if self.frames_at_sample < frames && leaf == frames - 1 {
+            1
+        } else {
+            u64::from(leaf) + 2
+        };
+        self.refer_to(leaf);
+        self.frames_at_sample = frames;
+        code
+    }
+
+    /// Returns the leaf that a number stands for when `frames` are defined; `None` if it would not be an id.
+    #[inline]
+    pub(crate) fn leaf_of(&mut self, code: u64, frames: u32) -> Option<u32> {
+        let leaf = match code {
+            0 => self.frames_at_sample,
+            1 => frames.checked_sub(1)?,
+            _ => u32::try_from(code - 2).ok()?,
+        };
+        self.refer_to(leaf);
+        self.frames_at_sample = frames;
+        Some(leaf)
+    }
+
+    #[inline]
+    fn refer_to(&mut self, frame: u32) {
+        self.fresh_frame = self.fresh_frame.max(frame.saturating_add(1));
     }
 
     /// The latest address of an image; zero at first.

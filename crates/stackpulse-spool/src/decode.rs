@@ -17,13 +17,15 @@ use zstd::bulk::Decompressor;
 /// Reads one block of records after another. Its buffers are used again for each.
 pub(crate) struct Decoder {
     decompressor: Decompressor<'static>,
-    columns: Vec<Vec<u8>>,
+    columns: [Vec<u8>; columns::COUNT],
     /// How far each column has been read.
     at: [usize; columns::COUNT],
     predictor: Predictor,
     counts: Counts,
     wanted: Wanted,
-    /// The record last read, its strings and frames left out: they lie in `strings` and `frames`.
+    /// The record last read, if it is a sample.
+    sample: Option<Sample>,
+    /// The record last read, if it is none; its strings and frames left out: they lie in `strings` and `frames`.
     current: Record<'static>,
     strings: Strings,
     frames: Vec<FrameId>,
@@ -114,11 +116,12 @@ impl Decoder {
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self {
             decompressor: Decompressor::new()?,
-            columns: vec![Vec::new(); columns::COUNT],
+            columns: [const { Vec::new() }; columns::COUNT],
             at: [0; columns::COUNT],
             predictor: Predictor::new(),
             counts: Counts::default(),
             wanted: Wanted::Everything,
+            sample: None,
             current: Record::Epoch,
             strings: Strings::default(),
             frames: Vec::new(),
@@ -130,7 +133,7 @@ impl Decoder {
         let mut cursor = Cursor::new(payload);
         let preface = Preface::decode(&mut cursor)?;
         self.at = [0; columns::COUNT];
-        self.predictor.restart(preface.start.base_ns);
+        self.predictor.restart(preface.start.base_ns, preface.start.counts.frames);
         self.counts = preface.start.counts;
         let decoded = column::decode(
             &mut cursor,
@@ -155,13 +158,13 @@ impl Decoder {
             return if whole { Ok(Step::End) } else { Err(Damage::TrailingBytes) };
         };
         self.at[columns::TAGS] += 1;
+        if tag == tag::SAMPLE && self.wanted == Wanted::Everything {
+            return self.sample(tables);
+        }
+        self.sample = None;
         self.strings.len = 0;
         match tag {
-            tag::SAMPLE if self.wanted == Wanted::Definitions => {
-                self.current = Record::Epoch;
-                Ok(Step::Skipped)
-            }
-            tag::SAMPLE => self.sample(tables),
+            tag::SAMPLE => Ok(Step::Skipped),
             tag::FRAME => self.frame(tables),
             tag::STACK => self.run(tables),
             tag::EPOCH => {
@@ -181,13 +184,17 @@ impl Decoder {
     }
 
     /// Returns the record that [`step`](Self::step) read last.
+    #[inline]
     pub(crate) fn record(&self) -> Record<'_> {
+        if let Some(sample) = self.sample {
+            return Record::Sample(sample);
+        }
         attach(self.current, &self.frames, |at| self.bytes(self.strings.places[at]))
     }
 
     /// Whether the last step was at a sample.
     pub(crate) fn is_at_sample(&self) -> bool {
-        matches!(self.current, Record::Sample(_))
+        self.sample.is_some()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "reads as the end of every branch")]
@@ -203,7 +210,7 @@ impl Decoder {
     }
 
     /// Reads from one column with a cursor that goes on where the last one stopped.
-    #[inline]
+    #[inline(always)]
     fn read<'a, T>(
         &'a mut self,
         column: usize,
@@ -257,7 +264,7 @@ impl Decoder {
         self.columns[columns::STRINGS].get(place.start..place.end).unwrap_or_default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn sample(&mut self, tables: &Tables) -> Result<Step, Damage> {
         let low = self.read(columns::TIME_LOW, Cursor::byte)?;
         let high = self.read(columns::TIME_HIGH, Cursor::number)?;
@@ -270,7 +277,9 @@ impl Decoder {
         let time_ns = state.expected_ns().wrapping_add(residual);
         let thread = self.read(columns::THREAD, |cursor| cursor.difference(state.thread))?;
         let weight = self.read(columns::WEIGHT, |cursor| cursor.difference(state.weight))?;
-        let leaf = self.read(columns::LEAF, Cursor::number32)?;
+        let leaf = self.read(columns::LEAF, Cursor::number)?;
+        let leaf = self.predictor.leaf_of(leaf, self.counts.frames);
+        let leaf = leaf.ok_or(Damage::ForwardReference)?;
         let callers = match self.read(columns::CALLERS, Cursor::number)? {
             0 => state.callers,
             distance => u32::try_from(distance - 1)
@@ -298,10 +307,12 @@ impl Decoder {
             leaf: FrameId(leaf),
             callers: StackId(callers),
         };
-        let known = tables.thread(sample.thread).is_some()
-            && tables.frame(sample.leaf).is_some()
-            && (sample.callers == StackId::EMPTY || tables.node(sample.callers).is_some());
-        self.deliver_if(known, Record::Sample(sample))
+        let known = tables.are_whole()
+            || tables.thread(sample.thread).is_some()
+                && tables.frame(sample.leaf).is_some()
+                && (sample.callers == StackId::EMPTY || tables.node(sample.callers).is_some());
+        self.sample = Some(sample);
+        Ok(if known { Step::Record } else { Step::LeftOut })
     }
 
     fn frame(&mut self, tables: &mut Tables) -> Result<Step, Damage> {
@@ -346,11 +357,10 @@ impl Decoder {
         }
         self.frames.clear();
         for _ in 0..len {
-            let frame = self.read(columns::RUN_FRAMES, Cursor::number32)?;
-            if frame >= self.counts.frames {
-                return Err(Damage::ForwardReference);
-            }
-            self.frames.push(FrameId(frame));
+            let code = self.read(columns::RUN_FRAMES, Cursor::number)?;
+            let frame = self.predictor.frame_of_run(code);
+            let frame = frame.filter(|&frame| frame < self.counts.frames);
+            self.frames.push(FrameId(frame.ok_or(Damage::ForwardReference)?));
         }
         self.counts.nodes += len;
         let parent = StackId(parent);
@@ -422,6 +432,7 @@ impl Decoder {
             }
             tag::GENERATED_NAME | tag::SYMBOL => self.named(tag, tables),
             tag::THREAD_NAME | tag::THREAD_EXIT => self.of_thread(tag, tables),
+            _ if tag == 0 || tag > tag::END => Err(Damage::BadTag),
             _ => self.of_process(tag, tables),
         }
     }

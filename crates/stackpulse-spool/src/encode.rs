@@ -12,7 +12,7 @@ use crate::varint;
 /// A block of records being filled: takes a record at a time, and checks that it only refers to what was defined.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    columns: Vec<Vec<u8>>,
+    columns: [Vec<u8>; columns::COUNT],
     predictor: Predictor,
     epoch: u32,
     counts: Counts,
@@ -34,7 +34,7 @@ pub(crate) struct Start {
 impl Encoder {
     pub(crate) fn new() -> Self {
         Self {
-            columns: vec![Vec::new(); columns::COUNT],
+            columns: [const { Vec::new() }; columns::COUNT],
             predictor: Predictor::new(),
             epoch: 0,
             counts: Counts::default(),
@@ -88,24 +88,35 @@ impl Encoder {
 
     /// Takes one record; one that breaks a rule changes nothing.
     pub(crate) fn encode(&mut self, record: &Record<'_>) -> Result<(), Damage> {
+        if let Record::Sample(sample) = record {
+            self.check_sample(sample)?;
+            self.begin(Some(sample.time_ns));
+            self.sample(sample);
+            return Ok(());
+        }
         self.check(record)?;
-        if self.records == 0 {
-            let base_ns = time_of(record).unwrap_or(self.predictor.time_ns);
-            self.start = Start { epoch: self.epoch, counts: self.counts, base_ns };
-            self.predictor.restart(base_ns);
-        }
-        self.records += 1;
-        if let Some(time_ns) = time_of(record) {
-            let (first, last) = self.times.unwrap_or((time_ns, time_ns));
-            self.times = Some((first.min(time_ns), last.max(time_ns)));
-        }
+        self.begin(time_of(record));
         match record {
-            Record::Sample(sample) => self.sample(sample),
             Record::Frame(frame) => self.frame(*frame),
             Record::Stack(run) => self.run(run),
             _ => self.other(record),
         }
         Ok(())
+    }
+
+    /// Takes a record's time, if it has one, and begins a block with the first.
+    #[inline]
+    fn begin(&mut self, time_ns: Option<u64>) {
+        if self.records == 0 {
+            let base_ns = time_ns.unwrap_or(self.predictor.time_ns);
+            self.start = Start { epoch: self.epoch, counts: self.counts, base_ns };
+            self.predictor.restart(base_ns, self.counts.frames);
+        }
+        self.records += 1;
+        if let Some(time_ns) = time_ns {
+            let (first, last) = self.times.unwrap_or((time_ns, time_ns));
+            self.times = Some((first.min(time_ns), last.max(time_ns)));
+        }
     }
 
     fn put(&mut self, column: usize, value: u64) {
@@ -138,6 +149,8 @@ impl Encoder {
         self.samples += 1;
         self.columns[columns::TAGS].push(tag::SAMPLE);
         let newest = self.counts.nodes;
+        let leaf = self.predictor.leaf(sample.leaf.0, self.counts.frames);
+        varint::put(&mut self.columns[columns::LEAF], leaf);
         let state = self.predictor.cpu(sample.cpu);
         let residual = sample.time_ns.wrapping_sub(state.expected_ns()).cast_signed();
         let folded = varint::fold(residual);
@@ -147,7 +160,6 @@ impl Encoder {
         varint::put_difference(&mut self.columns[columns::THREAD], thread, state.thread);
         varint::put(&mut self.columns[columns::CPU], u64::from(sample.cpu));
         varint::put_difference(&mut self.columns[columns::WEIGHT], sample.weight, state.weight);
-        varint::put(&mut self.columns[columns::LEAF], u64::from(sample.leaf.0));
         let callers = if sample.callers.0 == state.callers {
             0
         } else {
@@ -184,7 +196,8 @@ impl Encoder {
         self.put(columns::RUN, u64::from(self.counts.nodes - run.parent.0));
         self.put(columns::RUN, run.frames.len() as u64);
         for frame in run.frames {
-            varint::put(&mut self.columns[columns::RUN_FRAMES], u64::from(frame.0));
+            let code = self.predictor.frame_in_run(frame.0);
+            varint::put(&mut self.columns[columns::RUN_FRAMES], code);
         }
         self.counts.nodes += u32::try_from(run.frames.len()).expect("checked against MAX_RUN");
     }
@@ -410,11 +423,7 @@ impl Encoder {
                 below(counts.frames, limits::MAX_FRAMES)
             }
             Record::Stack(ref run) => self.check_run(run),
-            Record::Sample(ref sample) => {
-                defined(sample.thread.0, counts.threads)?;
-                defined(sample.leaf.0, counts.frames)?;
-                defined(sample.callers.0, counts.nodes + 1)
-            }
+            Record::Sample(ref sample) => self.check_sample(sample),
             Record::Comm { process, .. }
             | Record::CommandLine { process, .. }
             | Record::Exec { process, .. }
@@ -441,6 +450,14 @@ impl Encoder {
             }
             _ => Ok(()),
         }
+    }
+
+    #[inline]
+    fn check_sample(&self, sample: &Sample) -> Result<(), Damage> {
+        let defined = sample.thread.0 < self.counts.threads
+            && sample.leaf.0 < self.counts.frames
+            && sample.callers.0 <= self.counts.nodes;
+        if defined { Ok(()) } else { Err(Damage::ForwardReference) }
     }
 
     fn check_run(&self, run: &StackRun<'_>) -> Result<(), Damage> {

@@ -4,6 +4,7 @@ use crate::block::frame::{BlockHeader, BlockKind};
 use crate::decode::{Decoder, Preface, Step, Wanted};
 use crate::end::{End, Outcome};
 use crate::error::{Damage, DamagedBlock, LostWith, ReadError};
+use crate::header::HEADER_LEN;
 use crate::limits::MAX_RECORDS_RAW;
 use crate::record::Record;
 use crate::replay::State;
@@ -61,7 +62,7 @@ impl Reading {
             names: None,
             outcome: None,
             block: None,
-            whole_until: 0,
+            whole_until: HEADER_LEN as u64,
             uncounted: None,
             order: Order::Next(0),
         })

@@ -118,6 +118,8 @@ pub struct Tables {
     threads: Dense<Thread>,
     frames: Dense<Frame>,
     nodes: Dense<Node>,
+    /// Whether a number below the counts may be without definition.
+    have_holes: bool,
 }
 
 impl Tables {
@@ -195,11 +197,18 @@ impl Tables {
 
     /// Leaves everything up to `counts` undefined.
     pub(crate) fn skip_to(&mut self, counts: &Counts) {
+        self.have_holes |= self.counts() != *counts;
         self.images.skip_to(counts.images);
         self.processes.skip_to(counts.processes);
         self.threads.skip_to(counts.threads);
         self.frames.skip_to(counts.frames);
         self.nodes.skip_to(counts.nodes);
+    }
+
+    /// Whether everything below the counts is defined.
+    #[inline]
+    pub(crate) fn are_whole(&self) -> bool {
+        !self.have_holes
     }
 
     pub(crate) fn define_image(&mut self, image: &Image<'_>) {

@@ -1,6 +1,8 @@
 //! A spool as text: one line a record, the same for ever, made to be compared.
 
 use crate::record::{Frame, ImageKind, Record, Truncation};
+use crate::replay::State;
+use crate::symbols::{Answer, ImageKey};
 use std::fmt::{self, Write};
 
 /// Shows a record as one line of text, without its end.
@@ -12,7 +14,23 @@ pub fn line<'a>(record: &'a Record<'a>) -> impl fmt::Display + 'a {
     Line(record)
 }
 
+/// Shows the answer stored for an address as one line of text, without its end.
+#[must_use]
+pub fn name<'a>(key: ImageKey, address: u64, answer: Answer<'a>) -> impl fmt::Display + use<'a> {
+    Name(key, address, answer)
+}
+
+/// Shows how far a spool goes as one line of text, without its end.
+#[must_use]
+pub fn state(state: State) -> impl fmt::Display {
+    Reached(state)
+}
+
 struct Line<'a>(&'a Record<'a>);
+
+struct Name<'a>(ImageKey, u64, Answer<'a>);
+
+struct Reached(State);
 
 /// A string in quotes.
 struct Quoted<'a>(&'a [u8]);
@@ -71,6 +89,34 @@ pub fn truncation(reason: Truncation) -> &'static str {
         Truncation::DepthLimit => "depth_limit",
         Truncation::Loop => "loop",
         Truncation::NoRegisters => "no_registers",
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(key, address, answer) = self;
+        write!(
+            f,
+            "name epoch={} image={} address={address:#x} start={:#x} origin={}",
+            key.epoch,
+            key.image.0,
+            answer.start(),
+            answer.origin()
+        )?;
+        answer.calls().try_for_each(|call| {
+            let (function, file) = (Quoted(call.function), Quoted(call.file));
+            write!(f, " {function} at {file}:{}:{}", call.line, call.column)
+        })
+    }
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            State::Finished => f.write_str("state finished"),
+            State::Aborted => f.write_str("state aborted"),
+            State::Torn { offset } => write!(f, "state torn at {offset}"),
+        }
     }
 }
 

@@ -3,7 +3,16 @@
 use crate::error::Damage;
 
 /// Appends `value` in LEB128: seven bits a byte, least significant first.
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+#[inline(always)]
+pub(crate) fn put(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(low_byte(value));
+    } else {
+        put_long(out, value);
+    }
+}
+
+fn put_long(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(low_byte(value) | 0x80);
         value >>= 7;
@@ -12,21 +21,25 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a signed value, zigzag folded: 0, -1, 1, -2 become 0, 1, 2, 3.
+#[inline]
 pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, fold(value));
 }
 
 /// Appends the difference of two numbers, which may have any distance.
+#[inline]
 pub(crate) fn put_difference(out: &mut Vec<u8>, value: u64, from: u64) {
     put_signed(out, value.wrapping_sub(from).cast_signed());
 }
 
 /// Zigzag: small distances in either direction become small numbers.
+#[inline]
 pub(crate) fn fold(value: i64) -> u64 {
     (value << 1 ^ value >> 63).cast_unsigned()
 }
 
 /// The inverse of [`fold`].
+#[inline]
 pub(crate) fn unfold(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
@@ -48,10 +61,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Continues where an earlier cursor over the same bytes stopped.
+    #[inline(always)]
     pub(crate) fn resume(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
+    #[inline(always)]
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -60,6 +75,7 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
+    #[inline(always)]
     pub(crate) fn byte(&mut self) -> Result<u8, Damage> {
         let byte = *self.bytes.get(self.at).ok_or(Damage::EndOfColumn)?;
         self.at += 1;
@@ -74,7 +90,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a number; one that does not fit 64 bits, or is longer than it need be, is damage.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn number(&mut self) -> Result<u64, Damage> {
         let first = self.byte()?;
         if first < 0x80 {
@@ -83,6 +99,7 @@ impl<'a> Cursor<'a> {
         self.long_number(first)
     }
 
+    #[inline(never)]
     fn long_number(&mut self, first: u8) -> Result<u64, Damage> {
         let mut value = u64::from(first & 0x7f);
         for shift in (7..64).step_by(7) {
@@ -99,16 +116,18 @@ impl<'a> Cursor<'a> {
         Err(Damage::BadNumber)
     }
 
+    #[inline(always)]
     pub(crate) fn signed(&mut self) -> Result<i64, Damage> {
         self.number().map(unfold)
     }
 
     /// Reads what [`put_difference`] wrote.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn difference(&mut self, from: u64) -> Result<u64, Damage> {
         Ok(from.wrapping_add(self.signed()?.cast_unsigned()))
     }
 
+    #[inline(always)]
     pub(crate) fn number32(&mut self) -> Result<u32, Damage> {
         u32::try_from(self.number()?).map_err(|_| Damage::BadNumber)
     }

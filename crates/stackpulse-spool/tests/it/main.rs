@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
 
+mod crafted;
 mod damage;
+mod every_kind;
 mod follow;
+mod golden;
 mod names;
 mod records;
 mod round_trip;
