@@ -3,7 +3,7 @@
 //! The formats are those of perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
 use crate::event::{FileIdentity, Mmap, Task};
-use crate::layout::{SampleLayout, field};
+use crate::layout::{SampleLayout, branch_format, field, read_format};
 use crate::regs::RegsAbi;
 use crate::sample::{CpuMode, SampleHead, SampleParts};
 use thiserror::Error;
@@ -219,6 +219,19 @@ fn sample(
     if layout.has(field::PERIOD) {
         head.period = fields.u64()?;
     }
+    bulk(&mut fields, layout, &mut parts)?;
+    Ok(Decoded { time_ns, cpu, record: RecordKind::Sample(head, parts) })
+}
+
+/// The fields of a sample whose lengths differ.
+fn bulk(
+    fields: &mut Fields<'_>,
+    layout: &SampleLayout,
+    parts: &mut SampleParts,
+) -> Result<(), DecodeError> {
+    if layout.has(field::READ) {
+        counter_values(fields, layout.read_format)?;
+    }
     if layout.has(field::CALLCHAIN) {
         let entries = fields.u64()?;
         parts.callchain = fields.part(entries.saturating_mul(8))?;
@@ -227,11 +240,14 @@ fn sample(
         let size = fields.u32()?;
         fields.part(u64::from(size))?;
     }
+    if layout.has(field::BRANCH_STACK) {
+        branch_stack(fields, layout.branch_format)?;
+    }
     if layout.has(field::REGS_USER) {
         let abi = match fields.u64()? {
+            0 => None,
             1 => Some(RegsAbi::Bits32),
-            2 => Some(RegsAbi::Bits64),
-            _ => None,
+            _ => Some(RegsAbi::Bits64),
         };
         if let Some(abi) = abi {
             let values = fields.part(u64::from(layout.user_regs_mask.count_ones()) * 8)?;
@@ -246,7 +262,26 @@ fn sample(
             parts.stack = stack.start..stack.start + copied;
         }
     }
-    Ok(Decoded { time_ns, cpu, record: RecordKind::Sample(head, parts) })
+    Ok(())
+}
+
+/// Passes over `struct read_format`.
+fn counter_values(fields: &mut Fields<'_>, format: u64) -> Result<(), DecodeError> {
+    let present = |bits: u64| u64::from((format & bits).count_ones());
+    let times = present(read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING);
+    let each = 1 + present(read_format::ID | read_format::LOST);
+    let values = if format & read_format::GROUP == 0 { 1 } else { fields.u64()? };
+    fields.part(values.saturating_mul(each).saturating_add(times).saturating_mul(8))?;
+    Ok(())
+}
+
+/// Passes over the branches: from, to, flags, eight bytes each.
+fn branch_stack(fields: &mut Fields<'_>, format: u64) -> Result<(), DecodeError> {
+    let branches = fields.u64()?;
+    let index = u64::from(format & branch_format::HW_INDEX != 0);
+    let each = if format & branch_format::COUNTERS == 0 { 3 } else { 4 };
+    fields.part(branches.saturating_mul(each).saturating_add(index).saturating_mul(8))?;
+    Ok(())
 }
 
 fn cpu_mode(misc: u16) -> CpuMode {

@@ -33,6 +33,24 @@ pub enum OpenError {
         /// The pid asked for.
         pid: u32,
     },
+    /// The process is not followed.
+    #[error("process {pid} is not being followed")]
+    NotFollowed {
+        /// The pid asked for.
+        pid: u32,
+    },
+    /// An option's value is out of its range.
+    #[error("{option} is {value}, which is not within {least} to {most}")]
+    OptionOutOfRange {
+        /// The option, with its unit.
+        option: &'static str,
+        /// Its value.
+        value: u32,
+        /// The least value there is.
+        least: u32,
+        /// The greatest.
+        most: u32,
+    },
     /// A process cannot stop itself.
     #[error("a process can attach to itself only while it runs")]
     Itself,

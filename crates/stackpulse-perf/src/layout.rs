@@ -36,7 +36,32 @@ pub mod field {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// What a sample holds, in the kernel's own order.
+/// Bits of `perf_event_attr.read_format` (`enum perf_event_read_format`): what a sample's counter values come with.
+pub mod read_format {
+    /// The time the event was enabled.
+    pub const TOTAL_TIME_ENABLED: u64 = 1 << 0;
+    /// The time it counted.
+    pub const TOTAL_TIME_RUNNING: u64 = 1 << 1;
+    /// Its id.
+    pub const ID: u64 = 1 << 2;
+    /// The values of its whole group.
+    pub const GROUP: u64 = 1 << 3;
+    /// How many samples were lost.
+    pub const LOST: u64 = 1 << 4;
+}
+
+/// Bits of `perf_event_attr.branch_sample_type` that change the form of a branch stack.
+pub mod branch_format {
+    /// It begins with an index of the hardware's.
+    pub const HW_INDEX: u64 = 1 << 17;
+    /// Counters follow its entries.
+    pub const COUNTERS: u64 = 1 << 19;
+}
+
+/// What a sample holds, in the kernel's own order: the one list of what is asked for and expected.
+///
+/// A recording's comes from [`for_recording`](Self::for_recording); for a file of perf's, fill the fields from the attribute
+/// there, whose names they have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     /// Bits of [`field`].
@@ -47,6 +72,10 @@ pub struct SampleLayout {
     pub arch: Arch,
     /// Whether records other than samples end with task, time and CPU (`sample_id_all`).
     pub id_all: bool,
+    /// Bits of [`read_format`]; of interest with [`field::READ`].
+    pub read_format: u64,
+    /// Bits of [`branch_format`]; of interest with [`field::BRANCH_STACK`].
+    pub branch_format: u64,
 }
 
 impl SampleLayout {
@@ -62,7 +91,7 @@ impl SampleLayout {
             fields |= field::REGS_USER | field::STACK_USER;
             user_regs_mask = arch.general_mask();
         }
-        Self { fields, user_regs_mask, arch, id_all: true }
+        Self { fields, user_regs_mask, arch, id_all: true, read_format: 0, branch_format: 0 }
     }
 
     /// Whether a field is in the layout.

@@ -18,7 +18,7 @@ pub use batch::Batch;
 pub use decode::{DecodeError, Decoded, RECORD_HEADER_LEN, RecordKind, decode};
 pub use error::{Advice, CaptureError, OpenError, OpenStep};
 pub use event::{AttachedProcess, Event, EventKind, FileIdentity, Mmap, Task};
-pub use layout::{SampleLayout, field};
+pub use layout::{SampleLayout, branch_format, field, read_format};
 pub use payload::Payload;
 pub use sample::{CpuMode, Sample, SampleHead, SampleParts};
 pub use sorter::Sorter;

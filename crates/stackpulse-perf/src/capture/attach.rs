@@ -1,225 +1,269 @@
-//! Attaching: events for every thread there is, without missing one that is being created.
+//! Attaching: events for every thread there is, none missed and none twice.
 
-use super::attr::{Attributes, Granted, SampledEvent};
-use super::cpu::CpuEvents;
+use super::attr::Start;
+use super::cpu::Which;
+use super::followed::Followed;
 use super::limits::refused;
-use super::options::{AttachMode, CaptureOptions, EventChoice};
-use super::{sys, tasks};
+use super::options::AttachMode;
+use super::topology::Topology;
+use super::{Capture, clock, sys, tasks};
 use crate::error::{OpenError, OpenStep};
-use crate::event::AttachedProcess;
-use crate::regs::Arch;
+use crate::event::{AttachedProcess, Event, EventKind, Task};
 use std::collections::BTreeSet;
-use std::io;
 
-/// At most this much ring memory a CPU, and in all.
-const MAX_RING_BYTES: u64 = 256 << 20;
-const MAX_ALL_RINGS_BYTES: u64 = 1 << 30;
-
-/// More samples than this are never held at a time: their rings would be larger than allowed.
-const MAX_LEASES: usize = 1 << 16;
-
-/// How long listing may go on finding new threads before it is good enough: inherited events catch the rest.
+/// How often threads and processes may be listed, each time with new ones: inherited events catch the rest.
 const MAX_PASSES: usize = 64;
 
-/// What is opened for a recording: events, rings, and how.
-#[derive(Debug)]
-pub(crate) struct Topology {
-    pub(crate) cpus: Vec<CpuEvents>,
-    pub(crate) attributes: Attributes,
-    pub(crate) arch: Arch,
-    /// Whether ring memory is less than asked for.
-    pub(crate) rings_reduced: bool,
-    page: usize,
-    wanted_pages: usize,
-    least_pages: usize,
+/// What became of a process to attach to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachOutcome {
+    /// It is followed from now on.
+    Attached,
+    /// It was followed already.
+    AlreadyAttached,
+    /// It has ended.
+    Exited,
 }
 
-impl Topology {
-    /// Finds out what the kernel grants, by opening events of `pid` on the first CPU.
-    pub(crate) fn probe(
+/// What became of a process whose threads were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefreshOutcome {
+    /// All its threads are followed now.
+    Refreshed {
+        /// How many were not before.
+        added: usize,
+    },
+    /// It has ended.
+    Exited,
+}
+
+impl Capture {
+    /// Follows one more process, with what is wanted of its descendants.
+    ///
+    /// # Errors
+    ///
+    /// As [`attach`](Self::attach); what this call opened is closed again.
+    pub fn attach_process(
+        &mut self,
         pid: u32,
         mode: AttachMode,
-        options: &CaptureOptions,
-    ) -> Result<Self, OpenError> {
-        let arch = Arch::native().ok_or(OpenError::UnsupportedArchitecture)?;
-        let cpus = tasks::online_cpus().map_err(|error| refused(OpenStep::Prepare, error, pid))?;
-        let page = sys::page_size();
-        let largest = crate::SampleLayout::for_recording(arch, options.stack_size_bytes, true)
-            .largest_sample_bytes(options.stack_size_bytes);
-        let wanted = (options.stack_size_bytes as usize).max(page) as u64
-            * u64::from(options.ring_buffer_stacks.max(1));
-        let wanted_pages = pages(wanted.max(largest as u64), page);
-        let per_cpu = wanted_pages as u64 * page as u64;
-        for (wanted_bytes, limit_bytes) in
-            [(per_cpu, MAX_RING_BYTES), (per_cpu * cpus.len() as u64, MAX_ALL_RINGS_BYTES)]
-        {
-            if wanted_bytes > limit_bytes {
-                return Err(OpenError::RingTooLarge { wanted_bytes, limit_bytes });
+    ) -> Result<AttachOutcome, OpenError> {
+        // It may have been forked by a process that is followed.
+        self.read_rings();
+        let noted = self.exits.open_noted(&self.poller);
+        noted.map_err(|error| refused(OpenStep::Prepare, error, pid))?;
+        if self.exits.is_followed(pid) {
+            let ended = self.exits.has_ended(pid);
+            if !ended.map_err(|error| refused(OpenStep::Inspect { pid }, error, pid))? {
+                return Ok(AttachOutcome::AlreadyAttached);
+            }
+            // If the pid is in use again, it is another process's: the old one's end comes first.
+            self.exits.forget(pid, &self.poller);
+            self.push_own(EventKind::ProcessExit { pid });
+        }
+        match tasks::check_target(pid, mode == AttachMode::Running) {
+            Err(OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. }) => {
+                return Ok(AttachOutcome::Exited);
+            }
+            other => other?,
+        }
+        Ok(if self.open(pid, mode)? { AttachOutcome::Attached } else { AttachOutcome::Exited })
+    }
+
+    /// Looks for threads of a followed process that are not followed, and follows them.
+    ///
+    /// New threads inherit what their creators have, so there are none unless one was created while its creator was
+    /// being attached to. After lifecycle records were lost nothing is looked for: what has events is no longer known.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::NotFollowed`], or when a thread cannot be captured; those of this call are closed again.
+    pub fn refresh_threads(&mut self, pid: u32) -> Result<RefreshOutcome, OpenError> {
+        if !self.exits.is_followed(pid) {
+            return Err(OpenError::NotFollowed { pid });
+        }
+        let inspect = |error| refused(OpenStep::Inspect { pid }, error, pid);
+        if self.exits.has_ended(pid).map_err(inspect)? {
+            return Ok(RefreshOutcome::Exited);
+        }
+        self.read_rings();
+        if self.followed.is_blind() {
+            return Ok(RefreshOutcome::Refreshed { added: 0 });
+        }
+        let before = self.topology.len();
+        let mut attaching = Attaching::new(AttachMode::Running, Start::ByRequest);
+        match self.open_threads(&mut attaching, pid).and_then(|_| self.begin(before, pid)) {
+            Ok(()) => Ok(RefreshOutcome::Refreshed { added: self.topology.len() - before }),
+            Err(error) => {
+                attaching.opened.iter().for_each(|&tid| self.followed.ended(tid));
+                self.topology.roll_back(before);
+                Err(error)
             }
         }
-        let on_exec = mode == AttachMode::OnExec && options.start_enabled;
-        let ring_bytes = wanted_pages * page;
-        let first_cpu = cpus.first().copied().unwrap_or_default();
-        let granted = probe_event(
-            pid,
-            first_cpu,
-            arch,
-            |granted| Attributes::new(options, granted, ring_bytes, on_exec),
-            options,
-        )?;
-        Ok(Self {
-            cpus: cpus.into_iter().map(CpuEvents::new).collect(),
-            attributes: Attributes::new(options, granted, ring_bytes, on_exec),
-            arch,
-            rings_reduced: false,
-            page,
-            wanted_pages,
-            least_pages: pages(largest as u64, page),
+    }
+
+    /// Opens a process and its descendants, and lets them be sampled. `Ok(false)` if the process has ended.
+    pub(super) fn open(&mut self, pid: u32, mode: AttachMode) -> Result<bool, OpenError> {
+        if mode != AttachMode::StopWhileAttaching {
+            return self.open_on_this_thread(pid, mode);
+        }
+        // What ptrace holds is let go at the latest when the thread that holds it ends: so it is one that soon does,
+        // even if a held thread is where it cannot be detached from, or this code panics.
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("sp-attach".to_owned());
+            let spawned = thread.spawn_scoped(scope, || self.open_on_this_thread(pid, mode));
+            let spawned = spawned.map_err(|error| refused(OpenStep::Prepare, error, pid))?;
+            spawned.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    /// How many threads have events.
-    pub(crate) fn len(&self) -> usize {
-        self.cpus.first().map_or(0, CpuEvents::len)
-    }
-
-    /// Closes the events of all threads after the first `len`.
-    pub(crate) fn roll_back(&mut self, len: usize) {
-        self.cpus.iter_mut().for_each(|cpu| cpu.truncate(len));
-    }
-
-    /// Opens a thread's events on every CPU. `Ok(false)` if the thread has ended.
-    pub(crate) fn open_thread(&mut self, pid: u32, tid: u32) -> Result<bool, OpenError> {
-        let before = self.len();
-        for at in 0..self.cpus.len() {
-            let opened = match self.open_on(at, pid, tid) {
-                // The soft limit of open files may be raised, once: it stays raised.
-                Err(error) if has_errno(&error, libc::EMFILE) => {
-                    sys::raise_open_files()
-                        .map_err(|error| refused(OpenStep::Prepare, error, pid))?;
-                    self.open_on(at, pid, tid)
-                }
-                other => other,
-            };
-            match opened {
-                Ok(()) => {}
-                Err(error) => {
-                    self.roll_back(before);
-                    return if has_errno(&error, libc::ESRCH) { Ok(false) } else { Err(error) };
+    fn open_on_this_thread(&mut self, pid: u32, mode: AttachMode) -> Result<bool, OpenError> {
+        let start = match mode {
+            AttachMode::OnExec if self.sampling => Start::OnExec,
+            _ => Start::ByRequest,
+        };
+        let before = self.topology.len();
+        // Threads that are held go on when this is dropped: when everything is enabled, or on an error.
+        let mut attaching = Attaching::new(mode, start);
+        let mut opened = Vec::new();
+        let outcome = self.open_tree(&mut attaching, pid, &mut opened).and_then(|()| {
+            for (_, process) in &opened {
+                let pid = process.pid;
+                let followed = self.exits.follow(pid, &self.poller);
+                if !followed.map_err(|error| refused(OpenStep::Prepare, error, pid))? {
+                    self.exits.note(pid);
                 }
             }
-        }
-        if before == 0 {
-            self.map_rings(pid)?;
-        }
-        Ok(true)
-    }
-
-    fn open_on(&mut self, at: usize, pid: u32, tid: u32) -> Result<(), OpenError> {
-        self.cpus[at].open(&self.attributes, self.arch, pid, tid)
-    }
-
-    /// Maps rings of one size for all CPUs: as large as asked for, or halved until the kernel grants them.
-    fn map_rings(&mut self, pid: u32) -> Result<(), OpenError> {
-        let mut data_pages = self.wanted_pages;
-        loop {
-            let leases = (data_pages * self.page / 512).clamp(1, MAX_LEASES);
-            let refusal = self.cpus.iter_mut().find_map(|cpu| {
-                cpu.map_rings(self.page, data_pages, leases).err().map(|error| (cpu.cpu, error))
-            });
-            let Some((cpu, error)) = refusal else { return Ok(()) };
-            self.cpus.iter_mut().for_each(CpuEvents::unmap_rings);
-            let may_help = matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM));
-            if !may_help || data_pages / 2 < self.least_pages {
-                let step = OpenStep::MapRing { cpu, bytes: (data_pages * self.page) as u64 };
-                return Err(refused(step, error, pid));
+            if start == Start::ByRequest { self.begin(before, pid) } else { self.watch_rings(pid) }
+        });
+        if let Err(error) = outcome {
+            for (_, process) in &opened {
+                self.exits.forget(process.pid, &self.poller);
             }
-            data_pages /= 2;
-            self.rings_reduced = true;
+            attaching.opened.iter().for_each(|&tid| self.followed.ended(tid));
+            self.topology.roll_back(before);
+            return Err(error);
         }
-    }
-}
-
-/// Power-of-two pages for that many bytes.
-fn pages(bytes: u64, page: usize) -> usize {
-    usize::try_from(bytes.div_ceil(page as u64)).unwrap_or(usize::MAX / 2).next_power_of_two()
-}
-
-pub(crate) fn has_errno(error: &OpenError, number: i32) -> bool {
-    matches!(error, OpenError::Refused { source, .. } if source.raw_os_error() == Some(number))
-}
-
-/// Tries events and privileges from the best on, and keeps what works for the whole recording.
-fn probe_event(
-    pid: u32,
-    cpu: u32,
-    arch: Arch,
-    attributes: impl Fn(Granted) -> Attributes,
-    options: &CaptureOptions,
-) -> Result<Granted, OpenError> {
-    let events: &[SampledEvent] = match options.event {
-        EventChoice::Automatic => &[SampledEvent::Cycles, SampledEvent::CpuClock],
-        EventChoice::Cycles => &[SampledEvent::Cycles],
-        EventChoice::CpuClock => &[SampledEvent::CpuClock],
-    };
-    let kernel: &[bool] = if options.include_kernel { &[true, false] } else { &[false] };
-    let mut refusal = None;
-    for &event in events {
-        for &kernel in kernel {
-            for counts_lost in [true, false] {
-                let granted = Granted { event, kernel, counts_lost };
-                match attributes(granted).open_sampling(arch, pid, cpu) {
-                    Ok(_) => return Ok(granted),
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
-                        return Err(OpenError::NoSuchProcess { pid });
-                    }
-                    Err(error) => refusal = Some(error),
-                }
-            }
+        let is_open = !opened.is_empty();
+        for (time_ns, process) in opened {
+            let kind = EventKind::Attached(process);
+            self.sorter.push(self.own_queue, time_ns, Event { time_ns, cpu: None, kind });
         }
-    }
-    let error = refusal.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENODEV));
-    Err(refused(OpenStep::OpenEvent { tid: pid, cpu }, error, pid))
-}
-
-/// The processes whose threads are being opened, and what has been found of them.
-pub(crate) struct Attaching<'a> {
-    pub(crate) topology: &'a mut Topology,
-    pub(crate) mode: AttachMode,
-    /// Threads held still, if they are to be.
-    held: Vec<sys::HeldThread>,
-    opened: BTreeSet<u32>,
-}
-
-impl<'a> Attaching<'a> {
-    pub(crate) fn new(topology: &'a mut Topology, mode: AttachMode) -> Self {
-        Self { topology, mode, held: Vec::new(), opened: BTreeSet::new() }
+        Ok(is_open)
     }
 
-    /// Opens every thread of a process; `Ok(None)` if it has ended.
-    pub(crate) fn process(
+    /// Opens a process and what is wanted of its descendants, until a listing shows no new one. What was opened comes
+    /// with the time before its opening.
+    fn open_tree(
         &mut self,
-        pid: u32,
-        parent_pid: Option<u32>,
-    ) -> Result<Option<AttachedProcess>, OpenError> {
+        attaching: &mut Attaching,
+        root: u32,
+        opened: &mut Vec<(u64, AttachedProcess)>,
+    ) -> Result<(), OpenError> {
+        let mut seen = BTreeSet::from([root]);
+        let mut new = vec![(root, tasks::parent(root))];
         for _ in 0..MAX_PASSES {
-            let threads = match tasks::threads(pid) {
-                Ok(threads) => threads,
-                Err(error) if tasks::is_gone(&error) => return Ok(None),
-                Err(error) => return Err(refused(OpenStep::Inspect { pid }, error, pid)),
-            };
-            let new: Vec<u32> =
-                threads.into_iter().filter(|tid| !self.opened.contains(tid)).collect();
+            for (pid, parent) in new {
+                let time_ns = clock::monotonic_ns();
+                if self.open_threads(attaching, pid)? {
+                    opened.push((time_ns, attaching.describe(pid, parent)));
+                }
+            }
+            if !self.inherit_children || opened.is_empty() {
+                break;
+            }
+            new = tasks::descendants(root);
+            // A child that has inherited its parent's events was told of by its fork.
+            self.read_rings();
+            new.retain(|&(pid, _)| !self.followed.contains(pid) && seen.insert(pid));
             if new.is_empty() {
                 break;
             }
-            for tid in new {
-                self.hold(tid);
-                if self.topology.open_thread(pid, tid)? {
-                    self.opened.insert(tid);
-                }
+        }
+        Ok(())
+    }
+
+    /// Opens the threads of a process until a listing shows no new one. Whether any was opened.
+    fn open_threads(&mut self, attaching: &mut Attaching, pid: u32) -> Result<bool, OpenError> {
+        let mut any = false;
+        for _ in 0..MAX_PASSES {
+            match attaching.pass(pid, &mut self.topology, &mut self.followed)? {
+                None | Some(0) => break,
+                Some(_) => any = true,
+            }
+            // Threads created since then by threads that were open are told of by their forks.
+            self.read_rings();
+        }
+        Ok(any)
+    }
+
+    /// Lets the events from the one at `first` on count, if sampling is on.
+    fn begin(&mut self, first: usize, pid: u32) -> Result<(), OpenError> {
+        if self.sampling {
+            let enabled = self.topology.cpus.iter().try_for_each(|cpu| cpu.switch(first, true));
+            enabled.map_err(|error| refused(OpenStep::Enable, error, pid))?;
+        }
+        self.watch_rings(pid)
+    }
+
+    fn watch_rings(&mut self, pid: u32) -> Result<(), OpenError> {
+        for (at, cpu) in (0u64..).zip(&mut self.topology.cpus) {
+            let watched = cpu
+                .watch(Which::Samples, &self.poller, at * 2)
+                .and_then(|()| cpu.watch(Which::Lifecycle, &self.poller, at * 2 + 1));
+            watched.map_err(|error| refused(OpenStep::Prepare, error, pid))?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens threads, held still where that is wanted and allowed. Dropped, it lets them go.
+pub(crate) struct Attaching {
+    mode: AttachMode,
+    start: Start,
+    held: Vec<sys::HeldThread>,
+    /// The threads whose events were opened.
+    pub(crate) opened: Vec<u32>,
+}
+
+impl Attaching {
+    pub(crate) fn new(mode: AttachMode, start: Start) -> Self {
+        Self { mode, start, held: Vec::new(), opened: Vec::new() }
+    }
+
+    /// Opens the threads of a process that are not followed. How many were opened, or `None` if the process has ended.
+    pub(crate) fn pass(
+        &mut self,
+        pid: u32,
+        topology: &mut Topology,
+        followed: &mut Followed,
+    ) -> Result<Option<usize>, OpenError> {
+        let threads = match tasks::threads(pid) {
+            Ok(threads) => threads,
+            Err(error) if tasks::is_gone(&error) => return Ok(None),
+            Err(error) => return Err(refused(OpenStep::Inspect { pid }, error, pid)),
+        };
+        let mut opened = 0;
+        for tid in threads {
+            if followed.contains(tid) {
+                continue;
+            }
+            if self.mode == AttachMode::StopWhileAttaching
+                && let Ok(Some(held)) = sys::HeldThread::seize(tid)
+            {
+                self.held.push(held);
+            }
+            if topology.open_thread(Task { pid, tid }, self.start)? {
+                followed.began(tid);
+                self.opened.push(tid);
+                opened += 1;
             }
         }
+        Ok(Some(opened))
+    }
+
+    /// Describes a process whose threads are open.
+    pub(crate) fn describe(&self, pid: u32, parent_pid: Option<u32>) -> AttachedProcess {
         let maps = match self.mode {
             AttachMode::OnExec => Box::default(),
             // What cannot be read (a process that may not be dumped) is told by the records that follow.
@@ -227,15 +271,6 @@ impl<'a> Attaching<'a> {
         };
         let threads = tasks::threads(pid).unwrap_or_default();
         let threads = threads.into_iter().map(|tid| (tid, tasks::comm(pid, tid))).collect();
-        Ok(Some(AttachedProcess { pid, parent_pid, threads, maps }))
-    }
-
-    /// Makes a thread stand still, where that is wanted and allowed; else it is opened while it runs.
-    fn hold(&mut self, tid: u32) {
-        if self.mode == AttachMode::StopWhileAttaching
-            && let Ok(Some(held)) = sys::HeldThread::seize(tid)
-        {
-            self.held.push(held);
-        }
+        AttachedProcess { pid, parent_pid, threads, maps }
     }
 }

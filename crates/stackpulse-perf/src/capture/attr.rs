@@ -33,6 +33,15 @@ impl SampledEvent {
     }
 }
 
+/// When an event begins to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// When it is enabled.
+    ByRequest,
+    /// When its task execs.
+    OnExec,
+}
+
 /// What all events of a recording have in common, once it is known what this kernel grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
@@ -47,20 +56,27 @@ pub(crate) struct Granted {
 pub(crate) struct Attributes {
     options: CaptureOptions,
     pub(crate) granted: Granted,
-    /// Bytes in a ring at which its reader is woken.
+    /// Bytes in a sample ring at which its reader is woken.
     watermark_bytes: u32,
-    enable_on_exec: bool,
 }
 
 impl Attributes {
-    pub(crate) fn new(
-        options: &CaptureOptions,
-        granted: Granted,
-        ring_bytes: usize,
-        enable_on_exec: bool,
-    ) -> Self {
+    pub(crate) fn new(options: &CaptureOptions, granted: Granted, ring_bytes: usize) -> Self {
         let watermark_bytes = u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX);
-        Self { options: options.clone(), granted, watermark_bytes, enable_on_exec }
+        Self { options: options.clone(), granted, watermark_bytes }
+    }
+
+    /// The same for rings of another size.
+    pub(crate) fn with_ring_bytes(&self, ring_bytes: usize) -> Self {
+        Self::new(&self.options, self.granted, ring_bytes)
+    }
+
+    /// Whether a ring of that size holds what comes in while its reader sorts and its consumer works: then samples may
+    /// stay in it meanwhile.
+    pub(crate) fn outlasts_consumers(&self, ring_bytes: usize, arch: Arch) -> bool {
+        let sample = self.layout(arch).largest_sample_bytes(self.options.stack_size_bytes) as u64;
+        let per_second = sample.saturating_mul(u64::from(self.options.frequency_hz));
+        per_second / 1000 * CONSUMER_MS <= ring_bytes as u64
     }
 
     /// What samples look like.
@@ -75,11 +91,18 @@ impl Attributes {
             user_regs_mask: 0,
             arch,
             id_all: true,
+            read_format: 0,
+            branch_format: 0,
         }
     }
 
     /// Opens the sampling event of a thread on a CPU; it does not count yet.
-    pub(crate) fn open_sampling(&self, arch: Arch, tid: u32, cpu: u32) -> io::Result<Counter> {
+    pub(crate) fn open_sampling(
+        &self,
+        arch: Arch,
+        (tid, cpu): (u32, u32),
+        start: Start,
+    ) -> io::Result<Counter> {
         let layout = self.layout(arch);
         let call_chain = CallChain {
             exclude_user: true,
@@ -93,7 +116,7 @@ impl Attributes {
                 hv: !self.granted.kernel,
                 ..Priv::default()
             },
-            on_execve: self.enable_on_exec.then_some(OnExecve::Enable),
+            on_execve: (start == Start::OnExec).then_some(OnExecve::Enable),
             stat_format: StatFormat {
                 lost_records: self.granted.counts_lost,
                 ..StatFormat::default()
@@ -155,6 +178,9 @@ impl Attributes {
         }
     }
 }
+
+/// How long a sample may stay in its ring: two rounds and the consumer's work, in milliseconds.
+const CONSUMER_MS: u64 = 20;
 
 /// Lifecycle records are few; they are read with the samples, and wake the reader when many have come.
 const LIFECYCLE_WATERMARK_BYTES: u32 = 16 << 10;

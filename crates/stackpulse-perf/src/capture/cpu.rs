@@ -1,19 +1,13 @@
 //! One CPU's two rings and the events that write into them.
 
-use super::attr::Attributes;
+use super::attr::{Attributes, Start};
 use super::limits::refused;
-use super::pool::Pool;
-use super::ring::{Found, Ring};
-use super::{exits, sys};
-use crate::decode::{Decoded, RecordKind, decode};
+use super::reader::{Reader, Source};
+use super::ring::Ring;
+use super::sys::{self, Poller};
 use crate::error::{OpenError, OpenStep};
-use crate::event::{Event, EventKind};
-use crate::layout::SampleLayout;
-use crate::payload::Payload;
+use crate::event::Task;
 use crate::regs::Arch;
-use crate::sample::Sample;
-use crate::sorter::Sorter;
-use crate::stats::Statistics;
 use perf_event_open::count::Counter;
 use std::io::{self, Read};
 
@@ -26,14 +20,35 @@ pub(crate) struct CpuEvents {
     sampling: Vec<Counter>,
     lifecycle: Vec<Counter>,
     rings: Option<Rings>,
-    /// Which event of each ring is waited on.
-    watched: [usize; 2],
+    watched: [Watch; 2],
+    /// Lost samples that records of the sample ring told of.
+    told_lost: u64,
+}
+
+/// Which event of a ring is waited on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    event: usize,
+    is_registered: bool,
 }
 
 #[derive(Debug)]
 struct Rings {
     samples: Ring,
     lifecycle: Ring,
+    /// Whether samples may stay in the ring while they are used.
+    leases: bool,
+}
+
+/// What the rings of a CPU are to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingPlan {
+    pub(crate) page: usize,
+    pub(crate) data_pages: usize,
+    /// How many samples the sample ring can hold at most.
+    pub(crate) slots: usize,
+    /// Whether samples may stay in it while they are used.
+    pub(crate) leases: bool,
 }
 
 /// Which of a CPU's rings.
@@ -55,7 +70,14 @@ impl std::fmt::Debug for CpuEvents {
 
 impl CpuEvents {
     pub(crate) fn new(cpu: u32) -> Self {
-        Self { cpu, sampling: Vec::new(), lifecycle: Vec::new(), rings: None, watched: [0; 2] }
+        Self {
+            cpu,
+            sampling: Vec::new(),
+            lifecycle: Vec::new(),
+            rings: None,
+            watched: [Watch::default(); 2],
+            told_lost: 0,
+        }
     }
 
     /// Opens a thread's two events on this CPU.
@@ -63,14 +85,14 @@ impl CpuEvents {
         &mut self,
         attributes: &Attributes,
         arch: Arch,
-        pid: u32,
-        tid: u32,
+        Task { pid, tid }: Task,
+        start: Start,
     ) -> Result<(), OpenError> {
         let step = || OpenStep::OpenEvent { tid, cpu: self.cpu };
         let open =
             |result: io::Result<Counter>| result.map_err(|error| refused(step(), error, pid));
         let lifecycle = open(attributes.open_lifecycle(tid, self.cpu))?;
-        let sampling = open(attributes.open_sampling(arch, tid, self.cpu))?;
+        let sampling = open(attributes.open_sampling(arch, (tid, self.cpu), start))?;
         if self.rings.is_some() {
             let redirect = |event: &Counter, owner: &Counter| {
                 sys::redirect(event.file(), owner.file())
@@ -85,20 +107,17 @@ impl CpuEvents {
     }
 
     /// Maps the rings onto the first events.
-    pub(crate) fn map_rings(
-        &mut self,
-        page: usize,
-        data_pages: usize,
-        leases: usize,
-    ) -> io::Result<()> {
+    pub(crate) fn map_rings(&mut self, plan: RingPlan) -> io::Result<()> {
+        let RingPlan { page, data_pages, slots, leases } = plan;
         let (Some(sampling), Some(lifecycle)) = (self.sampling.first(), self.lifecycle.first())
         else {
             return Err(io::Error::other("no event to map a ring onto"));
         };
         let lifecycle_pages = (LIFECYCLE_RING_BYTES / page).max(1).min(data_pages);
         self.rings = Some(Rings {
-            samples: Ring::map(sampling.file(), page, data_pages, leases)?,
-            lifecycle: Ring::map(lifecycle.file(), page, lifecycle_pages, 1)?,
+            samples: Ring::map(sampling.file(), page, data_pages, slots)?,
+            lifecycle: Ring::map(lifecycle.file(), page, lifecycle_pages, 0)?,
+            leases,
         });
         Ok(())
     }
@@ -129,26 +148,39 @@ impl CpuEvents {
         self.sampling.iter().skip(first).try_for_each(|event| switch(event.file()))
     }
 
-    /// Returns the event to wait on for a ring.
-    pub(crate) fn watched(&self, which: Which) -> Option<&std::fs::File> {
-        let (events, at) = match which {
-            Which::Samples => (&self.sampling, self.watched[0]),
-            Which::Lifecycle => (&self.lifecycle, self.watched[1]),
-        };
-        events.get(at).map(Counter::file)
+    /// Waits on the ring's event from now on, if none is waited on and there is one.
+    pub(crate) fn watch(&mut self, which: Which, poller: &Poller, token: u64) -> io::Result<()> {
+        let watch = &mut self.watched[which as usize];
+        let events = [&self.sampling, &self.lifecycle][which as usize];
+        if let Some(event) = events.get(watch.event)
+            && !watch.is_registered
+        {
+            poller.add(event.file(), token)?;
+            watch.is_registered = true;
+        }
+        Ok(())
     }
 
-    /// Goes on to the next event of the ring: the task of the one before has ended, and its event tells nothing more.
-    pub(crate) fn watch_next(&mut self, which: Which) {
-        let at = match which {
-            Which::Samples => &mut self.watched[0],
-            Which::Lifecycle => &mut self.watched[1],
-        };
-        *at += 1;
+    /// Goes on to the ring's next event: the task of the one before has ended, and its event tells nothing more.
+    pub(crate) fn watch_next(
+        &mut self,
+        which: Which,
+        poller: &Poller,
+        token: u64,
+    ) -> io::Result<()> {
+        let watch = &mut self.watched[which as usize];
+        let events = [&self.sampling, &self.lifecycle][which as usize];
+        if let Some(event) = events.get(watch.event)
+            && watch.is_registered
+        {
+            poller.remove(event.file())?;
+            *watch = Watch { event: watch.event + 1, is_registered: false };
+        }
+        self.watch(which, poller, token)
     }
 
-    /// Events that the kernel says it dropped, over all of this CPU's events.
-    pub(crate) fn lost(&self) -> io::Result<u64> {
+    /// Samples that the kernel says it dropped on this CPU, and that no record told of.
+    pub(crate) fn untold_lost(&self) -> io::Result<u64> {
         let mut lost = 0u64;
         for event in &self.sampling {
             // With PERF_FORMAT_LOST alone a read gives the value, then the count of lost samples.
@@ -159,7 +191,7 @@ impl CpuEvents {
                 lost = lost.saturating_add(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
             }
         }
-        Ok(lost)
+        Ok(lost.saturating_sub(self.told_lost))
     }
 
     /// Whether a ring has something unread.
@@ -175,152 +207,18 @@ impl CpuEvents {
         }
     }
 
-    /// Whether leases keep more than three quarters of the sample ring.
+    /// Whether leases keep more than half of the sample ring.
     pub(crate) fn is_crowded(&self) -> bool {
-        let crowded = |ring: &Ring| ring.pinned_bytes() > ring.data_len() as u64 / 4 * 3;
-        self.rings.as_ref().is_some_and(|rings| crowded(&rings.samples))
+        self.rings.as_ref().is_some_and(|rings| rings.samples.is_crowded())
     }
 
     /// Reads what both rings hold into the sorter.
     pub(crate) fn read(&mut self, reader: &mut Reader<'_>) {
-        let cpu = self.cpu;
         let Some(rings) = &mut self.rings else { return };
-        reader.read_ring(&mut rings.lifecycle, cpu, reader.queue + 1, Which::Lifecycle);
-        reader.read_ring(&mut rings.samples, cpu, reader.queue, Which::Samples);
-    }
-}
-
-/// Where a round's records go.
-pub(crate) struct Reader<'a> {
-    pub(crate) sorter: &'a mut Sorter<u64, Event>,
-    pub(crate) pool: &'a mut Pool,
-    pub(crate) statistics: &'a mut Statistics,
-    pub(crate) exits: &'a mut exits::Exits,
-    pub(crate) layouts: [SampleLayout; 2],
-    pub(crate) follows_children: bool,
-    /// The sorter's queue of the sample ring; the lifecycle ring's is the next.
-    pub(crate) queue: usize,
-}
-
-impl Reader<'_> {
-    fn read_ring(&mut self, ring: &mut Ring, cpu: u32, queue: usize, which: Which) {
-        let layout = self.layouts[usize::from(which == Which::Lifecycle)];
-        let head = ring.head();
-        loop {
-            let found = match ring.find(head) {
-                Ok(Some(found)) => found,
-                Ok(None) => break,
-                Err(_) => {
-                    self.statistics.bad_rings = self.statistics.bad_rings.saturating_add(1);
-                    break;
-                }
-            };
-            match found {
-                Found::Whole { offset, len, end } => {
-                    let decoded = decode(ring.whole(offset, len), &layout);
-                    let is_sample =
-                        matches!(&decoded, Ok(Decoded { record: RecordKind::Sample(..), .. }));
-                    let lease = if is_sample { ring.lease(offset, len, end) } else { None };
-                    let payload = match lease {
-                        Some(lease) => Some(Payload::leased(lease)),
-                        None => {
-                            let copy = if is_sample {
-                                self.copy([ring.whole(offset, len), &[]])
-                            } else {
-                                None
-                            };
-                            ring.pass(end);
-                            copy
-                        }
-                    };
-                    self.take(decoded, payload, layout, cpu, queue, which);
-                }
-                Found::Wrapped { offset, first_len, rest_len, end } => {
-                    let pieces = ring.pieces(offset, first_len, rest_len);
-                    if let Some(payload) = self.copy(pieces) {
-                        let decoded = decode(payload.bytes(), &layout);
-                        self.take(decoded, Some(payload), layout, cpu, queue, which);
-                    } else {
-                        self.dropped(cpu, queue);
-                    }
-                    ring.pass(end);
-                }
-            }
-        }
-        ring.reclaim();
-    }
-
-    fn copy(&mut self, pieces: [&[u8]; 2]) -> Option<Payload> {
-        let payload = self.pool.copy(pieces)?;
-        self.statistics.saw_copy(payload.bytes().len());
-        Some(payload)
-    }
-
-    /// A record for which there was no memory is told as lost: nothing goes silently.
-    fn dropped(&mut self, cpu: u32, queue: usize) {
-        let time_ns = super::clock::monotonic_ns();
-        let kind = EventKind::Lost { events: 1, lifecycle: false };
-        self.statistics.lost = self.statistics.lost.saturating_add(1);
-        self.sorter.push(queue, time_ns, Event { time_ns, cpu: Some(cpu), kind });
-    }
-
-    fn take(
-        &mut self,
-        decoded: Result<Decoded, crate::DecodeError>,
-        payload: Option<Payload>,
-        layout: SampleLayout,
-        cpu: u32,
-        queue: usize,
-        which: Which,
-    ) {
-        let Ok(decoded) = decoded else {
-            self.statistics.bad_records = self.statistics.bad_records.saturating_add(1);
-            return;
-        };
-        let Some(time_ns) = decoded.time_ns else {
-            self.statistics.without_time = self.statistics.without_time.saturating_add(1);
-            return;
-        };
-        let kind = match decoded.record {
-            RecordKind::Sample(head, parts) => {
-                self.statistics.samples = self.statistics.samples.saturating_add(1);
-                let Some(payload) = payload else { return self.dropped(cpu, queue) };
-                EventKind::Sample(Sample::new(
-                    head,
-                    layout.arch,
-                    layout.user_regs_mask,
-                    parts,
-                    payload,
-                ))
-            }
-            RecordKind::Mmap(mmap) => EventKind::Mmap(mmap),
-            RecordKind::Comm { task, comm, exec } => EventKind::Comm { task, comm, exec },
-            RecordKind::Fork { child, parent } => {
-                if child.pid != parent.pid {
-                    // A parent's event tells of its children also where only its threads inherit it.
-                    if !self.follows_children {
-                        return;
-                    }
-                    self.exits.follow(child.pid);
-                }
-                EventKind::Fork { child, parent }
-            }
-            RecordKind::Exit { task } => EventKind::Exit { task },
-            RecordKind::Lost { events } => {
-                self.statistics.lost = self.statistics.lost.saturating_add(events);
-                EventKind::Lost { events, lifecycle: which == Which::Lifecycle }
-            }
-            RecordKind::Throttle { throttled } => {
-                self.statistics.throttles =
-                    self.statistics.throttles.saturating_add(u64::from(throttled));
-                EventKind::Throttle { throttled }
-            }
-            RecordKind::Other { .. } => {
-                self.statistics.other_records = self.statistics.other_records.saturating_add(1);
-                return;
-            }
-        };
-        let cpu = decoded.cpu.or(Some(cpu));
-        self.sorter.push(queue, time_ns, Event { time_ns, cpu, kind });
+        reader.source = Source { cpu: self.cpu, which: Which::Lifecycle, leases: false };
+        reader.read_ring(&mut rings.lifecycle);
+        reader.source = Source { cpu: self.cpu, which: Which::Samples, leases: rings.leases };
+        let lost = reader.read_ring(&mut rings.samples);
+        self.told_lost = self.told_lost.saturating_add(lost);
     }
 }

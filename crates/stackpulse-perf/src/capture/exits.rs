@@ -19,37 +19,50 @@ pub(crate) struct Exits {
 }
 
 impl Exits {
-    /// Notes a process to be followed.
-    pub(crate) fn follow(&mut self, pid: u32) {
+    /// Notes a process to be followed, of which a fork record tells.
+    pub(crate) fn note(&mut self, pid: u32) {
         self.new.push(pid);
     }
 
-    /// Opens what was noted.
+    /// Follows what was noted.
     pub(crate) fn open_noted(&mut self, poller: &Poller) -> io::Result<()> {
         for pid in std::mem::take(&mut self.new) {
-            // A pid seen again is a new process: the old one's end has been, or the new could not be.
-            if let Some(old) = self.living.remove(&pid) {
-                poller.remove(&old)?;
-            }
-            match sys::pidfd_open(pid) {
-                Ok(pidfd) => {
-                    poller.add(&pidfd, PIDFD_TOKEN | u64::from(pid))?;
-                    self.living.insert(pid, pidfd);
-                }
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => self.ended.push(pid),
-                Err(error) => return Err(error),
+            if !self.follow(pid, poller)? {
+                self.ended.push(pid);
             }
         }
         Ok(())
     }
 
-    /// Takes note that a pidfd became readable.
-    pub(crate) fn saw_exit(&mut self, pid: u32, poller: &Poller) -> io::Result<()> {
+    /// Follows a process; `Ok(false)` if it has ended.
+    pub(crate) fn follow(&mut self, pid: u32, poller: &Poller) -> io::Result<bool> {
+        // A pid seen again is a new process: its fork tells that the old one has ended.
+        self.forget(pid, poller);
+        match sys::pidfd_open(pid) {
+            Ok(pidfd) => {
+                poller.add(&pidfd, PIDFD_TOKEN | u64::from(pid))?;
+                self.living.insert(pid, pidfd);
+                Ok(true)
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Follows a process no longer; nothing is told of its end.
+    pub(crate) fn forget(&mut self, pid: u32, poller: &Poller) {
         if let Some(pidfd) = self.living.remove(&pid) {
-            poller.remove(&pidfd)?;
+            // Closing the descriptor takes it out of the set as well.
+            let _ = poller.remove(&pidfd);
+        }
+    }
+
+    /// Takes note that a pidfd became readable.
+    pub(crate) fn saw_exit(&mut self, pid: u32, poller: &Poller) {
+        if self.living.contains_key(&pid) {
+            self.forget(pid, poller);
             self.ended.push(pid);
         }
-        Ok(())
     }
 
     /// Takes the processes that have ended since the last call.
@@ -57,9 +70,19 @@ impl Exits {
         std::mem::take(&mut self.ended)
     }
 
-    /// Whether the process is followed and its end has not been seen.
-    pub(crate) fn is_living(&self, pid: u32) -> bool {
+    /// Whether a fork record of this round began a new process with this pid.
+    pub(crate) fn is_noted(&self, pid: u32) -> bool {
+        self.new.contains(&pid)
+    }
+
+    /// Whether the process is followed and its end has not been told.
+    pub(crate) fn is_followed(&self, pid: u32) -> bool {
         self.living.contains_key(&pid)
+    }
+
+    /// Whether a followed process has ended by now, told or not.
+    pub(crate) fn has_ended(&self, pid: u32) -> io::Result<bool> {
+        self.living.get(&pid).map_or(Ok(true), sys::is_readable)
     }
 
     pub(crate) fn living(&self) -> impl Iterator<Item = u32> + '_ {

@@ -4,6 +4,12 @@
 //! dropped on any thread and in any order: dropping it marks its slot free, with `Release`, so that all reads of
 //! the record come before. The capture thread looks at the oldest slots, with `Acquire`, and moves the ring's
 //! tail over every record whose lease, and all leases before, are back. Only then may the kernel write there.
+//!
+//! ```text
+//! consumer        read the record ...... clear flag (Release)
+//!                                             |
+//! capture thread                         see it cleared (Acquire) ...... store the tail (Release) ...... kernel writes
+//! ```
 
 use super::ring::RingMemory;
 use std::collections::VecDeque;
@@ -14,74 +20,96 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Lease {
     memory: Arc<RingMemory>,
-    slots: Arc<Slots>,
-    slot: usize,
+    /// Dropped with the lease, which no longer reads then.
+    _hold: Hold<AtomicBool>,
     /// Offset of the record in the ring's data area; it does not wrap.
     offset: usize,
     len: usize,
 }
 
-/// One flag for each lease that may be out at a time: whether it is.
-#[derive(Debug)]
-pub(crate) struct Slots {
-    held: Box<[AtomicBool]>,
-}
-
-/// The capture thread's side: the leases that are out, oldest first.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    slots: Arc<Slots>,
-    /// Slot of each lease, or none for bytes that need no lease, and where the record ends (a ring position).
-    out: VecDeque<(Option<usize>, u64)>,
-    next_slot: usize,
-}
-
 impl Lease {
+    pub(crate) fn new(
+        memory: Arc<RingMemory>,
+        hold: Hold<AtomicBool>,
+        offset: usize,
+        len: usize,
+    ) -> Self {
+        Self { memory, _hold: hold, offset, len }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         self.memory.slice(self.offset, self.len)
     }
 }
 
-impl Drop for Lease {
+/// One bit that two threads share. A trait, so that a model checker's atomic can take its place.
+pub(crate) trait Flag: Default {
+    /// Whether it is set; what the other thread did before it cleared the flag is seen after this.
+    fn is_set(&self) -> bool;
+    /// Sets it. Only the capture thread does.
+    fn set(&self);
+    /// Clears it, after everything this thread did before.
+    fn clear(&self);
+}
+
+impl Flag for AtomicBool {
+    fn is_set(&self) -> bool {
+        self.load(Ordering::Acquire)
+    }
+
+    fn set(&self) {
+        // The thread that clears the flag gets its hold after this store, by whatever way the hold is sent.
+        self.store(true, Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.store(false, Ordering::Release);
+    }
+}
+
+/// Keeps one slot taken; dropped, the slot is free.
+#[derive(Debug)]
+pub(crate) struct Hold<F: Flag> {
+    slots: Arc<[F]>,
+    slot: usize,
+}
+
+impl<F: Flag> Drop for Hold<F> {
     fn drop(&mut self) {
-        if let Some(held) = self.slots.held.get(self.slot) {
-            held.store(false, Ordering::Release);
+        if let Some(flag) = self.slots.get(self.slot) {
+            flag.clear();
         }
     }
 }
 
-impl Ledger {
-    /// Makes a ledger for at most `capacity` leases at a time.
+/// The capture thread's side: what is held, oldest first.
+#[derive(Debug)]
+pub(crate) struct Ledger<F: Flag> {
+    slots: Arc<[F]>,
+    /// Slot of each hold, or none for bytes that nobody holds, and where the record ends (a ring position).
+    out: VecDeque<(Option<usize>, u64)>,
+    next_slot: usize,
+}
+
+impl<F: Flag> Ledger<F> {
+    /// Makes a ledger for at most `capacity` holds at a time.
     pub(crate) fn new(capacity: usize) -> Self {
-        let held = std::iter::repeat_with(|| AtomicBool::new(false)).take(capacity).collect();
-        Self { slots: Arc::new(Slots { held }), out: VecDeque::new(), next_slot: 0 }
+        let slots = std::iter::repeat_with(F::default).take(capacity).collect();
+        Self { slots, out: VecDeque::new(), next_slot: 0 }
     }
 
-    /// Leases the record at `offset` that ends at ring position `end`; `None` if too many leases are out.
-    pub(crate) fn lease(
-        &mut self,
-        memory: &Arc<RingMemory>,
-        offset: usize,
-        len: usize,
-        end: u64,
-    ) -> Option<Lease> {
+    /// Holds the bytes up to ring position `end`; `None` if too many holds are out.
+    pub(crate) fn hold(&mut self, end: u64) -> Option<Hold<F>> {
         let slot = self.next_slot;
-        let held = self.slots.held.get(slot)?;
-        // Slots are used in turn, so one that is free here was freed by the lease that had it last.
-        if held.load(Ordering::Acquire) {
+        let flag = self.slots.get(slot)?;
+        // Slots are used in turn, so one that is free here was freed by the hold that had it last.
+        if flag.is_set() {
             return None;
         }
-        // Only this thread sets flags; the one that clears this flag gets the lease after this store.
-        held.store(true, Ordering::Relaxed);
-        self.next_slot = (slot + 1) % self.slots.held.len();
+        flag.set();
+        self.next_slot = (slot + 1) % self.slots.len();
         self.out.push_back((Some(slot), end));
-        Some(Lease {
-            memory: Arc::clone(memory),
-            slots: Arc::clone(&self.slots),
-            slot,
-            offset,
-            len,
-        })
+        Some(Hold { slots: Arc::clone(&self.slots), slot })
     }
 
     /// Notes bytes up to ring position `end` that nobody holds.
@@ -92,12 +120,11 @@ impl Ledger {
         }
     }
 
-    /// Returns the position up to which all leases are back, if it moved.
+    /// Returns the position up to which nothing is held, if it moved.
     pub(crate) fn reclaim(&mut self) -> Option<u64> {
         let mut free_until = None;
         while let Some(&(slot, end)) = self.out.front() {
-            let held = slot.and_then(|slot| self.slots.held.get(slot));
-            if held.is_some_and(|held| held.load(Ordering::Acquire)) {
+            if slot.and_then(|slot| self.slots.get(slot)).is_some_and(Flag::is_set) {
                 break;
             }
             self.out.pop_front();
@@ -106,3 +133,6 @@ impl Ledger {
         free_until
     }
 }
+
+#[cfg(test)]
+mod tests;

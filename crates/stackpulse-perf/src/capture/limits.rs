@@ -32,6 +32,13 @@ fn advice(step: &OpenStep, error: &io::Error, pid: u32) -> Option<String> {
         (_, libc::EOPNOTSUPP | libc::ENOENT | libc::ENODEV) => {
             Some("this machine does not count that event; sample cpu-clock".to_owned())
         }
+        (_, libc::E2BIG) => Some("the kernel is older than what this asks of it".to_owned()),
+        (OpenStep::Prepare, libc::ENOSPC) => {
+            Some("raise the limit of descriptors waited on (fs.epoll.max_user_watches)".to_owned())
+        }
+        (_, libc::ENOSPC) => Some(
+            "all breakpoints or counters of the machine are taken; end who uses them".to_owned(),
+        ),
         (_, libc::EBUSY) => Some("another program uses the counter alone; end it".to_owned()),
         (_, libc::EINVAL) => Some("the kernel may be too old (5.13 or later is needed)".to_owned()),
         _ => None,

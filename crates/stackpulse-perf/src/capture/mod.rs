@@ -5,34 +5,41 @@ mod attr;
 pub mod clock;
 mod cpu;
 mod exits;
+mod followed;
 pub mod launch;
 pub(crate) mod lease;
 mod limits;
 mod options;
 mod pool;
+mod reader;
 mod ring;
+pub mod schedule;
 mod sys;
 mod tasks;
+mod topology;
 
+pub use attach::{AttachOutcome, RefreshOutcome};
 pub use attr::SampledEvent;
-pub use options::{AttachMode, CaptureOptions, EventChoice};
+pub use options::{AttachMode, CaptureOptions, EventChoice, MAX_STACK_SIZE_BYTES};
 
 use crate::batch::Batch;
 use crate::error::{CaptureError, OpenError, OpenStep};
-use crate::event::{AttachedProcess, Event, EventKind};
+use crate::event::{Event, EventKind};
 use crate::sorter::Sorter;
 use crate::stats::Statistics;
-use attach::{Attaching, Topology};
 use attr::Attributes;
-use cpu::{Reader, Which};
+use cpu::Which;
 use exits::{Exits, PIDFD_TOKEN};
+use followed::Followed;
 use limits::refused;
 use pool::Pool;
+use reader::{Reader, Source};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use sys::{Poller, Ready};
+use topology::Topology;
 
 /// Bytes of buffers for samples that cannot stay in ring memory.
 const POOL_BYTES: usize = 256 << 20;
@@ -53,6 +60,7 @@ pub struct Capture {
     pool: Pool,
     statistics: Statistics,
     exits: Exits,
+    followed: Followed,
     poller: Poller,
     ready: Vec<Ready>,
     waker: Waker,
@@ -85,17 +93,6 @@ pub struct Settings {
     pub cpus: usize,
 }
 
-/// What became of a process to attach to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttachOutcome {
-    /// It is followed from now on.
-    Attached,
-    /// It was followed already.
-    AlreadyAttached,
-    /// It has ended.
-    Exited,
-}
-
 /// Ends a [`Capture::wait`] from another thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<File>);
@@ -116,9 +113,10 @@ impl Capture {
     ///
     /// When the process cannot be captured; then nothing stays open, and no thread stands still.
     pub fn attach(pid: u32, mode: AttachMode, options: &CaptureOptions) -> Result<Self, OpenError> {
+        let options = &options.checked()?;
         tasks::check_target(pid, mode == AttachMode::Running)?;
         let prepare = |error| refused(OpenStep::Prepare, error, pid);
-        let topology = Topology::probe(pid, mode, options)?;
+        let topology = Topology::probe(pid, options)?;
         let own_queue = topology.cpus.len() * 2;
         let waker = Waker(Arc::new(sys::eventfd().map_err(prepare)?));
         let poller = Poller::new().map_err(prepare)?;
@@ -139,6 +137,7 @@ impl Capture {
             pool: Pool::new(POOL_BYTES),
             statistics: Statistics::default(),
             exits: Exits::default(),
+            followed: Followed::default(),
             ready: Vec::new(),
             inherit_children: options.inherit_children,
             sampling: options.start_enabled,
@@ -153,81 +152,7 @@ impl Capture {
         capture.settings.ring_bytes =
             capture.topology.cpus.first().map_or(0, cpu::CpuEvents::ring_bytes);
         capture.settings.rings_reduced = capture.topology.rings_reduced;
-        capture.watch_rings().map_err(prepare)?;
         Ok(capture)
-    }
-
-    /// Follows one more process, with what is wanted of its descendants.
-    ///
-    /// # Errors
-    ///
-    /// As [`attach`](Self::attach); what this call opened is closed again.
-    pub fn attach_process(
-        &mut self,
-        pid: u32,
-        mode: AttachMode,
-    ) -> Result<AttachOutcome, OpenError> {
-        if self.exits.is_living(pid) {
-            return Ok(AttachOutcome::AlreadyAttached);
-        }
-        match tasks::check_target(pid, mode == AttachMode::Running) {
-            Err(OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. }) => {
-                return Ok(AttachOutcome::Exited);
-            }
-            other => other?,
-        }
-        let before = self.topology.len();
-        match self.open(pid, mode) {
-            Ok(true) => Ok(AttachOutcome::Attached),
-            Ok(false) => Ok(AttachOutcome::Exited),
-            Err(error) => {
-                self.topology.roll_back(before);
-                Err(error)
-            }
-        }
-    }
-
-    /// Opens a process and its descendants, and lets them be sampled. `Ok(false)` if the process has ended.
-    fn open(&mut self, pid: u32, mode: AttachMode) -> Result<bool, OpenError> {
-        let before = self.topology.len();
-        let prepare = |error| refused(OpenStep::Prepare, error, pid);
-        let mut attaching = Attaching::new(&mut self.topology, mode);
-        let mut opened = Vec::new();
-        let Some(process) = attaching.process(pid, tasks::parent(pid))? else { return Ok(false) };
-        opened.push(process);
-        if self.inherit_children && mode != AttachMode::OnExec {
-            open_descendants(&mut attaching, pid, &mut opened)?;
-        }
-        for process in opened {
-            if process.threads.is_empty() {
-                continue;
-            }
-            self.exits.follow(process.pid);
-            let time_ns = clock::monotonic_ns();
-            let kind = EventKind::Attached(process);
-            self.sorter.push(self.own_queue, time_ns, Event { time_ns, cpu: None, kind });
-        }
-        self.exits.open_noted(&self.poller).map_err(prepare)?;
-        if self.topology.len() == before {
-            return Ok(false);
-        }
-        if self.sampling && mode != AttachMode::OnExec {
-            let enabled = self.topology.cpus.iter().try_for_each(|cpu| cpu.switch(before, true));
-            enabled.map_err(|error| refused(OpenStep::Enable, error, pid))?;
-        }
-        // Threads that were held go on here, when `attaching` is dropped; on every error as well.
-        Ok(true)
-    }
-
-    fn watch_rings(&mut self) -> io::Result<()> {
-        for (at, cpu) in (0u64..).zip(&self.topology.cpus) {
-            for (which, token) in [(Which::Samples, at * 2), (Which::Lifecycle, at * 2 + 1)] {
-                if let Some(event) = cpu.watched(which) {
-                    self.poller.add(event, token)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Returns what the capture came to be.
@@ -251,7 +176,8 @@ impl Capture {
     pub fn wait(&mut self, timeout: Duration) -> Result<(), CaptureError> {
         let failed = |source| CaptureError { attempt: "wait for events", source };
         let timeout = if self.sorter.is_empty() { timeout } else { timeout.min(SECOND_ROUND) };
-        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        // Rounded up: a wait of less than a millisecond is not none.
+        let timeout_ms = timeout.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(i32::MAX);
         let mut ready = std::mem::take(&mut self.ready);
         let waited = self.poller.wait(timeout_ms, &mut ready);
         let handled =
@@ -267,19 +193,13 @@ impl Capture {
             let _ = (&*self.waker.0).read(&mut count);
         } else if ready.token & PIDFD_TOKEN != 0 {
             let pid = u32::try_from(ready.token & !PIDFD_TOKEN).unwrap_or_default();
-            self.exits.saw_exit(pid, &self.poller)?;
+            self.exits.saw_exit(pid, &self.poller);
         } else if ready.hung_up {
             let at = usize::try_from(ready.token / 2).unwrap_or_default();
             let which =
                 if ready.token.is_multiple_of(2) { Which::Samples } else { Which::Lifecycle };
             if let Some(cpu) = self.topology.cpus.get_mut(at) {
-                if let Some(event) = cpu.watched(which) {
-                    self.poller.remove(event)?;
-                }
-                cpu.watch_next(which);
-                if let Some(event) = cpu.watched(which) {
-                    self.poller.add(event, ready.token)?;
-                }
+                cpu.watch_next(which, &self.poller, ready.token)?;
             }
         }
         Ok(())
@@ -340,7 +260,7 @@ impl Capture {
         if self.sampling != on {
             self.sampling = on;
             let kind = EventKind::Pause { paused: !on };
-            self.push_own(kind, None);
+            self.push_own(kind);
         }
         Ok(())
     }
@@ -368,44 +288,57 @@ impl Capture {
         if !self.topology.attributes.granted.counts_lost {
             return Ok(());
         }
-        let mut counted = 0u64;
         for cpu in &self.topology.cpus {
-            counted = counted.saturating_add(cpu.lost()?);
-        }
-        let untold = counted.saturating_sub(self.statistics.lost);
-        if untold > 0 {
-            self.statistics.lost = self.statistics.lost.saturating_add(untold);
-            self.push_own(EventKind::Lost { events: untold, lifecycle: false }, None);
+            let events = cpu.untold_lost()?;
+            if events > 0 {
+                self.statistics.lost = self.statistics.lost.saturating_add(events);
+                let time_ns = clock::monotonic_ns();
+                let kind = EventKind::Lost { events, lifecycle: false };
+                let event = Event { time_ns, cpu: Some(cpu.cpu), kind };
+                self.sorter.push(self.own_queue, time_ns, event);
+            }
         }
         Ok(())
     }
 
     fn read_round(&mut self) -> Result<(), CaptureError> {
-        let failed = |source| CaptureError { attempt: "follow the ends of processes", source };
         let ended = self.exits.take_ended();
-        let arch = self.topology.arch;
-        let layouts = [self.topology.attributes.layout(arch), Attributes::lifecycle_layout(arch)];
-        for (at, cpu) in self.topology.cpus.iter_mut().enumerate() {
-            cpu.read(&mut Reader {
-                sorter: &mut self.sorter,
-                pool: &mut self.pool,
-                statistics: &mut self.statistics,
-                exits: &mut self.exits,
-                layouts,
-                follows_children: self.inherit_children,
-                queue: at * 2,
-            });
-        }
-        // Their ends were seen before the rings were read, so all that is theirs has been read.
+        self.read_rings();
+        // Their ends were seen before the rings were read, so all that is theirs has been read. Where a pid is in use
+        // again, the new process's fork has told the old one's end, and a later end would be taken for the new one's.
         for pid in ended {
-            self.push_own(EventKind::ProcessExit { pid }, None);
+            if !self.exits.is_noted(pid) {
+                self.push_own(EventKind::ProcessExit { pid });
+            }
         }
-        self.exits.open_noted(&self.poller).map_err(failed)
+        self.exits
+            .open_noted(&self.poller)
+            .map_err(|source| CaptureError { attempt: "follow the ends of processes", source })
     }
 
-    fn push_own(&mut self, kind: EventKind, cpu: Option<u32>) {
+    fn read_rings(&mut self) {
+        let arch = self.topology.arch;
+        let layouts = [self.topology.attributes.layout(arch), Attributes::lifecycle_layout(arch)];
+        let mut reader = Reader {
+            sorter: &mut self.sorter,
+            pool: &mut self.pool,
+            statistics: &mut self.statistics,
+            exits: &mut self.exits,
+            followed: &mut self.followed,
+            layouts,
+            follows_children: self.inherit_children,
+            queue: 0,
+            source: Source { cpu: 0, which: Which::Samples, leases: false },
+        };
+        for cpu in &mut self.topology.cpus {
+            cpu.read(&mut reader);
+            reader.queue += 2;
+        }
+    }
+
+    fn push_own(&mut self, kind: EventKind) {
         let time_ns = clock::monotonic_ns();
-        self.sorter.push(self.own_queue, time_ns, Event { time_ns, cpu, kind });
+        self.sorter.push(self.own_queue, time_ns, Event { time_ns, cpu: None, kind });
     }
 
     fn release(&mut self, batch: &mut Batch) {
@@ -423,7 +356,7 @@ impl Capture {
     /// Whether a process is followed and has not ended.
     #[must_use]
     pub fn process_is_active(&self, pid: u32) -> bool {
-        self.exits.is_living(pid)
+        self.exits.is_followed(pid)
     }
 
     /// Returns the processes that are followed and have not ended.
@@ -435,26 +368,6 @@ impl Capture {
     #[must_use]
     pub fn has_pending_events(&self) -> bool {
         !self.sorter.is_empty() || self.topology.cpus.iter().any(cpu::CpuEvents::has_unread)
-    }
-}
-
-/// Opens the descendants of `root`, again and again until a listing shows no new one.
-fn open_descendants(
-    attaching: &mut Attaching<'_>,
-    root: u32,
-    opened: &mut Vec<AttachedProcess>,
-) -> Result<(), OpenError> {
-    loop {
-        let mut new = tasks::descendants(root);
-        new.retain(|(pid, _)| opened.iter().all(|process| process.pid != *pid));
-        if new.is_empty() {
-            return Ok(());
-        }
-        for (pid, parent) in new {
-            // A child that ends meanwhile is none to follow; noted, or it would be found again.
-            let found = attaching.process(pid, Some(parent))?;
-            opened.push(found.unwrap_or(AttachedProcess { pid, ..AttachedProcess::default() }));
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`
 /// (`include/uapi/linux/perf_event.h`: the fields are at the 1,024th byte, for this purpose).
@@ -89,8 +89,8 @@ impl Drop for RingMemory {
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: Arc<RingMemory>,
-    ledger: Ledger,
-    /// Position of the next record to read; never above the head.
+    ledger: Ledger<AtomicBool>,
+    /// Position of the next record to read; never above the head, and a multiple of eight.
     read: u64,
     /// Position up to which the kernel may write: what was last stored as the tail.
     tail: u64,
@@ -114,7 +114,9 @@ impl Ring {
         leases: usize,
     ) -> io::Result<Self> {
         let memory = Arc::new(RingMemory::map(event, page, data_pages)?);
-        Ok(Self { memory, ledger: Ledger::new(leases), read: 0, tail: 0 })
+        // Where a reader before has stopped: zero in a new ring.
+        let tail = memory.position(DATA_TAIL).load(Ordering::Relaxed) & !7;
+        Ok(Self { memory, ledger: Ledger::new(leases), read: tail, tail })
     }
 
     /// Length of the data area in bytes.
@@ -122,9 +124,9 @@ impl Ring {
         self.memory.data_len
     }
 
-    /// Bytes that leases keep from the kernel.
-    pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.read - self.tail
+    /// Whether leases keep more than half of the ring from the kernel.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.read.wrapping_sub(self.tail) > self.memory.data_len as u64 / 2
     }
 
     /// Where the kernel has written to.
@@ -149,19 +151,22 @@ impl Ring {
         if available == 0 {
             return Ok(None);
         }
-        if available > data_len as u64 || available < 8 {
+        let is_sound = head.wrapping_sub(self.tail) <= data_len as u64
+            && available <= data_len as u64
+            && head.is_multiple_of(8);
+        if !is_sound {
             self.give_up(head);
             return Err(BadRing);
         }
         let offset = offset_in(self.read, data_len);
-        // Records are multiples of eight bytes, so a header never wraps.
+        // Records and positions are multiples of eight bytes, so a header never wraps.
         let header = self.memory.slice(offset, 8);
         let len = usize::from(u16::from_ne_bytes([header[6], header[7]]));
         if len < 8 || len % 8 != 0 || len as u64 > available {
             self.give_up(head);
             return Err(BadRing);
         }
-        let end = self.read + len as u64;
+        let end = self.read.wrapping_add(len as u64);
         self.read = end;
         let to_end = data_len - offset;
         Ok(Some(if len <= to_end {
@@ -183,7 +188,8 @@ impl Ring {
 
     /// Keeps a record's bytes from the kernel; `None` if too many are kept.
     pub(crate) fn lease(&mut self, offset: usize, len: usize, end: u64) -> Option<Lease> {
-        self.ledger.lease(&self.memory, offset, len, end)
+        let hold = self.ledger.hold(end)?;
+        Some(Lease::new(Arc::clone(&self.memory), hold, offset, len))
     }
 
     /// Says that the bytes up to `end` are no longer needed, once the leases before them are back.
@@ -200,9 +206,10 @@ impl Ring {
         }
     }
 
+    /// Passes over everything: to where the kernel says it is, and on from there.
     fn give_up(&mut self, head: u64) {
-        self.read = head;
-        self.ledger.pass(head);
+        self.read = head & !7;
+        self.ledger.pass(self.read);
     }
 }
 
@@ -214,3 +221,6 @@ fn offset_in(position: u64, data_len: usize) -> usize {
     // The data area's length is a power of two, and positions count on for ever.
     usize::try_from(position & (data_len as u64 - 1)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

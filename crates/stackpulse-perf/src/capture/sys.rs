@@ -45,6 +45,13 @@ pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Whether a descriptor is readable now.
+pub(crate) fn is_readable(fd: &OwnedFd) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, ours, which the call fills; it does not wait.
+    checked(unsafe { libc::poll(&raw mut poll, 1, 0) }).map(|ready| ready > 0)
+}
+
 /// What `epoll_wait` told of one descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
@@ -123,6 +130,67 @@ pub(crate) fn kill(pid: u32, signal: i32) -> io::Result<()> {
     checked(unsafe { libc::kill(pid, signal) }).map(|_| ())
 }
 
+/// `include/uapi/linux/sched.h`
+const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+
+/// `struct sched_attr` in its first version (`include/uapi/linux/sched/types.h`).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+/// What the calling thread, if it is an ordinary one, is to be: the first of these that is permitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promptness {
+    /// A real-time thread (`SCHED_RR`) of this priority; threads it makes are ordinary ones.
+    pub(crate) priority: u32,
+    /// An ordinary thread of at most this nice value.
+    pub(crate) nice: i32,
+    /// An ordinary thread with this time slice, which the one before has too.
+    pub(crate) slice_ns: u64,
+}
+
+/// Makes the calling thread run soon after it wakes.
+pub(crate) fn run_promptly(wanted: Promptness) -> io::Result<()> {
+    /// `SCHED_ATTR_SIZE_VER0`, and that of the structure here.
+    const SIZE: u32 = 48;
+    const { assert!(size_of::<SchedAttr>() == 48, "laid out as the kernel's") };
+    let policy = |policy: libc::c_int| policy.cast_unsigned();
+    let mut attr = SchedAttr::default();
+    // SAFETY: `attr` is ours, and the call writes at most `SIZE` bytes, which it has; 0 is the calling thread.
+    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, SIZE, 0) };
+    checked(libc::c_int::try_from(read).unwrap_or(-1))?;
+    if attr.policy != policy(libc::SCHED_OTHER) {
+        return Ok(());
+    }
+    let set = |attr: SchedAttr| {
+        // SAFETY: `attr` is ours, its size field says its length, and the call only reads it.
+        let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+        checked(libc::c_int::try_from(set).unwrap_or(-1)).map(|_| ())
+    };
+    attr.size = SIZE;
+    let real_time = SchedAttr {
+        policy: policy(libc::SCHED_RR),
+        priority: wanted.priority,
+        flags: SCHED_FLAG_RESET_ON_FORK,
+        nice: 0,
+        runtime_ns: 0,
+        ..attr
+    };
+    let short = SchedAttr { runtime_ns: wanted.slice_ns, ..attr };
+    set(real_time)
+        .or_else(|_| set(SchedAttr { nice: attr.nice.min(wanted.nice), ..short }))
+        .or_else(|_| set(short))
+}
+
 /// The size of a memory page in bytes.
 pub(crate) fn page_size() -> usize {
     // SAFETY: takes an integer and reads a constant of the system.
@@ -140,7 +208,12 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// A thread that is held by ptrace; it is let go when this is dropped, or when this process ends.
+/// How often a thread is asked whether it stands still, at first without a pause, then after this time each.
+const YIELD_ATTEMPTS: u32 = 200;
+const STILL_ATTEMPTS: u32 = 400;
+const STILL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(50);
+
+/// A thread that is held by ptrace; it is let go when this is dropped, and when the thread that holds it ends.
 #[derive(Debug)]
 pub(crate) struct HeldThread {
     tid: libc::pid_t,
@@ -149,28 +222,32 @@ pub(crate) struct HeldThread {
 }
 
 impl HeldThread {
-    /// Seizes a thread and waits until it stands still. `Ok(None)` if it has ended.
+    /// Seizes a thread and waits until it stands still. `Ok(None)` if it has ended, or does not stop in time: in a
+    /// system call that nothing interrupts, such as vfork(2)'s. The thread goes on when the caller's thread ends.
+    ///
+    /// Call it on a thread that ends soon: the kernel lets go of what an ended thread held, whatever state it is in.
     pub(crate) fn seize(tid: u32) -> io::Result<Option<Self>> {
         let tid =
             libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-        let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
-        match ptrace(libc::PTRACE_SEIZE, tid, 0) {
-            Err(error) if gone(&error) => return Ok(None),
-            other => other?,
+        for request in [libc::PTRACE_SEIZE, libc::PTRACE_INTERRUPT] {
+            match ptrace(request, tid, 0) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+                other => other?,
+            }
         }
-        let held = Self { tid, signal: 0 };
-        match ptrace(libc::PTRACE_INTERRUPT, tid, 0) {
-            Err(error) if gone(&error) => return Ok(None),
-            other => other?,
-        }
-        held.wait_until_still()
+        Self::wait_until_still(tid)
     }
 
-    fn wait_until_still(mut self) -> io::Result<Option<Self>> {
+    fn wait_until_still(tid: libc::pid_t) -> io::Result<Option<Self>> {
         let mut status = 0;
-        loop {
+        for attempt in 0.. {
             // SAFETY: `status` is ours, and the call fills it. The thread is a tracee of this thread.
-            match checked(unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) }) {
+            let waited =
+                unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
+            match checked(waited) {
+                Ok(0) if attempt < YIELD_ATTEMPTS => std::thread::yield_now(),
+                Ok(0) if attempt < STILL_ATTEMPTS => std::thread::sleep(STILL_INTERVAL),
+                Ok(0) => return Ok(None),
                 Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
@@ -181,10 +258,9 @@ impl HeldThread {
             return Ok(None);
         }
         // An event stop has PTRACE_EVENT_STOP above its signal (ptrace(2)); any other stop is a signal on its way.
-        if status >> 16 != libc::PTRACE_EVENT_STOP {
-            self.signal = libc::WSTOPSIG(status);
-        }
-        Ok(Some(self))
+        let is_event = status >> 16 == libc::PTRACE_EVENT_STOP;
+        let signal = if is_event { 0 } else { libc::WSTOPSIG(status) };
+        Ok(Some(Self { tid, signal }))
     }
 }
 

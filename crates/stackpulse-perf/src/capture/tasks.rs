@@ -53,7 +53,7 @@ pub(crate) fn comm(pid: u32, tid: u32) -> Box<[u8]> {
 }
 
 /// Returns all living processes below `root`, and their parents.
-pub(crate) fn descendants(root: u32) -> Vec<(u32, u32)> {
+pub(crate) fn descendants(root: u32) -> Vec<(u32, Option<u32>)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let all: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
@@ -63,7 +63,7 @@ pub(crate) fn descendants(root: u32) -> Vec<(u32, u32)> {
         let before = below.len();
         for &(pid, parent) in &all {
             if found.contains(&parent) && found.insert(pid) {
-                below.push((pid, parent));
+                below.push((pid, Some(parent)));
             }
         }
         if below.len() == before {
