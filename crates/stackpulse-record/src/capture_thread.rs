@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use stackpulse_perf::capture::{AttachMode, AttachOutcome, Capture};
+use stackpulse_perf::capture::{AttachMode, AttachOutcome, Capture, schedule};
 use stackpulse_perf::{Batch, CaptureError, OpenError, Statistics};
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ const IDLE: Duration = Duration::from_millis(100);
 /// How long it sleeps while the unwind thread is behind.
 const BEHIND: Duration = Duration::from_millis(2);
 
-/// A batch is sent when it has this many events, or when nothing more is in order for good.
+/// The capture thread's state.
 pub(crate) struct CaptureThread {
     pub(crate) capture: Capture,
     pub(crate) commands: Receiver<Command>,
@@ -52,6 +52,8 @@ pub(crate) struct CaptureThread {
     pub(crate) spent: Receiver<Batch>,
     /// Events that wait to be sent.
     pub(crate) batch: Batch,
+    /// Whether to ask the scheduler to run this thread ahead of others.
+    pub(crate) is_prompt: bool,
 }
 
 /// How the thread goes on.
@@ -64,6 +66,10 @@ enum Next {
 impl CaptureThread {
     /// Runs until the end is asked for, or the unwind thread has gone.
     pub(crate) fn run(mut self) -> Result<(), Error> {
+        if self.is_prompt {
+            // Best effort: a thread that runs later than it could loses more.
+            let _ = schedule::run_promptly();
+        }
         loop {
             let timeout = if self.batch.is_empty() { IDLE } else { BEHIND };
             self.capture.wait(timeout).map_err(failed)?;

@@ -1,13 +1,12 @@
 //! What to record, and how often.
 
 use crate::error::{Error, ErrorKind};
-use stackpulse_perf::capture::EventChoice;
+use stackpulse_perf::capture::{EventChoice, MAX_STACK_SIZE_BYTES};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// The largest stack copy the kernel accepts: `sample_stack_user` must be below 64 KiB and a
-/// multiple of eight (perf_event_open(2)).
-pub const MAX_STACK_SIZE: u32 = 65_528;
+/// The largest stack copy the kernel accepts, in bytes.
+pub const MAX_STACK_SIZE: u32 = MAX_STACK_SIZE_BYTES;
 
 /// Where the kernel says how many samples a second it takes.
 const RATE_LIMIT_PATH: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
@@ -96,6 +95,9 @@ pub struct RecorderOptions {
     pub inherit_children: bool,
     /// Wall-clock time of the first moment, microseconds since 1970 UTC (taken from the clock).
     pub start_timestamp_us: Option<u64>,
+    /// Whether the capture thread asks to run ahead of others when rings fill (yes): as a real-time thread of the lowest
+    /// priority where that is permitted. It only copies samples; unwinding is done at ordinary priority.
+    pub prompt_capture: bool,
     /// Whether sampling begins at once (yes); else with [`Recorder::enable`](crate::Recorder::enable).
     pub start_enabled: bool,
     /// How often whole blocks become visible to readers (500 ms).
@@ -112,6 +114,7 @@ impl Default for RecorderOptions {
             include_kernel: false,
             inherit_children: true,
             start_timestamp_us: None,
+            prompt_capture: true,
             start_enabled: true,
             publish_interval: Duration::from_millis(500),
         }

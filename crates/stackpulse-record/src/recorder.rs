@@ -121,6 +121,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             messages,
             spent,
             batch: Batch::new(),
+            is_prompt: options.prompt_capture,
         };
         let unwind_thread = UnwindThread {
             engine: Engine::new(Procfs::new(), settings.kernel_frames),
