@@ -15,5 +15,5 @@ pub use collapsed::write_collapsed;
 pub use load::Loader;
 pub use profile::{Call, Function, FunctionId, Mode, NamedCall, Naming, Profile, module_name};
 pub use stacks::{
-    Actor, Node, Place, ProfileImage, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
+    Actor, Node, Place, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
 };

@@ -1,11 +1,11 @@
 //! From a spool's records to distinct stacks.
 
 use crate::stacks::{
-    Actor, Node, Place, ProfileImage, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
+    Actor, Node, Place, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
 };
 use rustc_hash::FxHashMap;
 use stackpulse_spool::{
-    Frame, ImageId, Process, ProcessId, Record, Sample, StackRun, Thread, ThreadId,
+    Frame, ImageId, OwnedImage, Process, ProcessId, Record, Sample, StackRun, Thread, ThreadId,
 };
 
 /// Brings the records of one spool together as [`Stacks`].
@@ -15,7 +15,7 @@ use stackpulse_spool::{
 #[derive(Debug, Default)]
 pub struct Loader {
     stacks: Stacks,
-    images: FxHashMap<ProfileImage, u32>,
+    images: FxHashMap<OwnedImage, u32>,
     places: FxHashMap<Place, u32>,
     processes: FxHashMap<(u32, u32), u32>,
     threads: FxHashMap<(u32, u32, u64), u32>,
@@ -44,7 +44,7 @@ impl Loader {
     pub fn take(&mut self, record: &Record<'_>) {
         match *record {
             Record::Epoch => self.start_epoch(),
-            Record::Image(ref image) => self.define_image(ProfileImage::from(image)),
+            Record::Image(ref image) => self.define_image(OwnedImage::from(image)),
             Record::Process(process) => self.define_process(process),
             Record::Thread(thread) => self.define_thread(thread),
             Record::Frame(frame) => self.define_frame(frame),
@@ -85,7 +85,7 @@ impl Loader {
         self.epoch = Epoch { number: self.epoch.number.saturating_add(1), ..Epoch::default() };
     }
 
-    fn define_image(&mut self, image: ProfileImage) {
+    fn define_image(&mut self, image: OwnedImage) {
         let id = ImageId(index(self.epoch.images.len()));
         // What is told of memory without a file is not enough to know it again.
         let same = if image.path.is_empty() { None } else { self.images.get(&image).copied() };

@@ -1,8 +1,8 @@
 //! Stacks with names: what every form is made from.
 
-use crate::stacks::{Place, ProfileImage, StackKey, Stacks};
+use crate::stacks::{Place, StackKey, Stacks};
 use rustc_hash::FxHashMap;
-use stackpulse_spool::ImageKind;
+use stackpulse_spool::{ImageKind, OwnedImage};
 use std::sync::Arc;
 
 /// Index of a function in [`Profile::functions`].
@@ -234,7 +234,7 @@ fn mode_of(kind: ImageKind) -> Mode {
 
 /// What people call an image: its file name, or a word in brackets for what has none.
 #[must_use]
-pub fn module_name(image: &ProfileImage) -> String {
+pub fn module_name(image: &OwnedImage) -> String {
     let file_name = image.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     match image.kind {
         ImageKind::Vdso => "[vdso]".to_owned(),

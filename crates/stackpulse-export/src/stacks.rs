@@ -1,56 +1,7 @@
 //! Samples counted by distinct stack: plain data, apart from any spool.
 
 use rustc_hash::FxHashMap;
-use stackpulse_spool::{Image, ImageId, ImageKind, Truncation};
-
-/// An image as a profile keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ProfileImage {
-    /// What sort of thing it is, and how addresses in it are to be read.
-    pub kind: ImageKind,
-    /// Its path, empty where there is none.
-    pub path: Vec<u8>,
-    /// Its GNU build id, empty where there is none.
-    pub build_id: Vec<u8>,
-    /// Device number, major and minor.
-    pub device: (u32, u32),
-    /// Inode number.
-    pub inode: u64,
-    /// File size in bytes.
-    pub file_size: u64,
-    /// Last modification, nanoseconds since 1970 UTC.
-    pub modified_ns: u64,
-}
-
-impl From<&Image<'_>> for ProfileImage {
-    fn from(image: &Image<'_>) -> Self {
-        Self {
-            kind: image.kind,
-            path: image.path.to_vec(),
-            build_id: image.build_id.to_vec(),
-            device: image.device,
-            inode: image.inode,
-            file_size: image.file_size,
-            modified_ns: image.modified_ns,
-        }
-    }
-}
-
-impl ProfileImage {
-    /// Returns the image as a spool states it.
-    #[must_use]
-    pub fn as_image(&self) -> Image<'_> {
-        Image {
-            kind: self.kind,
-            path: &self.path,
-            build_id: &self.build_id,
-            device: self.device,
-            inode: self.inode,
-            file_size: self.file_size,
-            modified_ns: self.modified_ns,
-        }
-    }
-}
+use stackpulse_spool::{ImageId, OwnedImage, Truncation};
 
 /// A place in a stack, its image counted over the whole profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,7 +91,7 @@ pub struct RecordedName {
 #[derive(Debug)]
 pub struct Stacks {
     /// Distinct images.
-    pub images: Vec<ProfileImage>,
+    pub images: Vec<OwnedImage>,
     /// For each image the epochs and ids by which the spool knew it.
     pub image_ids: Vec<Vec<(u32, ImageId)>>,
     /// Distinct places.

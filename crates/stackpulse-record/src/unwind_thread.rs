@@ -3,7 +3,7 @@
 use crate::capture_thread::Message;
 use crate::error::{Error, ErrorKind};
 use crate::summary::Summary;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use stackpulse_perf::capture::clock;
 use stackpulse_perf::{Batch, Statistics};
 use stackpulse_spool::{Record, RecordSink, WriteError, Writer};
@@ -95,9 +95,8 @@ impl<W: Write> UnwindThread<W> {
     }
 
     fn tell(&self) {
-        if let Err(TrySendError::Full(_)) = self.progress.try_send(self.summary()) {
-            // The user has not looked at the last one yet.
-        }
+        // Where the user has not looked at the last one yet, the next is newer.
+        let _ = self.progress.try_send(self.summary());
     }
 
     fn summary(&self) -> Summary {

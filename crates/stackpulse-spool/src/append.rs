@@ -4,8 +4,9 @@ use crate::block::frame::{BLOCK_HEADER_LEN, BlockHeader, BlockKind};
 use crate::end::{END_LEN, End};
 use crate::error::{Damage, ReadError, WriteError};
 use crate::header::{self, HEADER_LEN};
+use crate::scan::read_at;
 use crate::symbols::SymbolTable;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use thiserror::Error;
 
 /// Why names could not be added.
@@ -37,13 +38,11 @@ pub fn append_symbols<F: Read + Write + Seek>(
     file: &mut F,
     names: &SymbolTable,
 ) -> Result<(), AppendError> {
-    let failed = |source| ReadError::Io { offset: 0, source };
-    file.seek(SeekFrom::Start(0)).map_err(failed)?;
     let mut first = [0; HEADER_LEN];
-    let read = read_up_to(file, &mut first).map_err(failed)?;
+    let read = read_at(file, 0, &mut first)?;
     header::decode(&first[..read])?;
-    let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
-    let (sequence, end) = read_end(file, len).map_err(failed)?.ok_or(AppendError::NotEnded)?;
+    let len = file.seek(SeekFrom::End(0)).map_err(|source| ReadError::Io { offset: 0, source })?;
+    let (sequence, end) = read_end(file, len)?.ok_or(AppendError::NotEnded)?;
     let payload = names.encode().map_err(WriteError::Invalid)?;
     let names_block = block(BlockKind::NAMES, sequence.wrapping_add(1), &payload)?;
     let end = End { names_offset: len, ..end };
@@ -57,11 +56,13 @@ pub fn append_symbols<F: Read + Write + Seek>(
 }
 
 /// Reads the block a sound spool ends with; `None` if it does not.
-pub(crate) fn read_end<F: Read + Seek>(file: &mut F, len: u64) -> io::Result<Option<(u32, End)>> {
+pub(crate) fn read_end<F: Read + Seek>(
+    file: &mut F,
+    len: u64,
+) -> Result<Option<(u32, End)>, ReadError> {
     let Some(offset) = len.checked_sub(END_BLOCK_LEN as u64) else { return Ok(None) };
-    file.seek(SeekFrom::Start(offset))?;
     let mut bytes = [0; END_BLOCK_LEN];
-    if read_up_to(file, &mut bytes)? < bytes.len() {
+    if read_at(file, offset, &mut bytes)? < bytes.len() {
         return Ok(None);
     }
     let Some((header, payload)) = bytes.split_first_chunk::<BLOCK_HEADER_LEN>() else {
@@ -80,18 +81,4 @@ fn block(kind: BlockKind, sequence: u32, payload: &[u8]) -> Result<Vec<u8>, Writ
     let mut bytes = header.encode().to_vec();
     bytes.extend_from_slice(payload);
     Ok(bytes)
-}
-
-/// Fills as much of `bytes` as the file has; returns how much.
-fn read_up_to(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read(&mut bytes[have..]) {
-            Ok(0) => break,
-            Ok(read) => have += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(have)
 }

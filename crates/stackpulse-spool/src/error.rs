@@ -139,5 +139,5 @@ pub enum WriteError {
     Ended,
     /// The record breaks a rule of the format.
     #[error("the record breaks a rule of the spool: {0}")]
-    Invalid(Damage),
+    Invalid(#[from] Damage),
 }

@@ -1,11 +1,12 @@
 //! What all readers do with the blocks they find: one decoder, one account of damage.
 
 use crate::block::frame::{BlockHeader, BlockKind};
-use crate::decode::{Decoder, Preface, Step, Wanted};
+use crate::decode::{Decoder, Step, Wanted};
 use crate::end::{End, Outcome};
 use crate::error::{Damage, DamagedBlock, LostWith, ReadError};
 use crate::header::HEADER_LEN;
 use crate::limits::MAX_RECORDS_RAW;
+use crate::preface::Preface;
 use crate::record::Record;
 use crate::replay::State;
 use crate::source::Found;

@@ -1,11 +1,11 @@
 //! An index found anew, block by block, for a file that has none.
 
 use crate::block::frame::{BLOCK_HEADER_LEN, BlockHeader, BlockKind, MARKER};
-use crate::decode::Preface;
 use crate::end::{End, Outcome};
 use crate::error::{Damage, ReadError};
 use crate::header::HEADER_LEN;
 use crate::index::IndexEntry;
+use crate::preface::Preface;
 use crate::varint::Cursor;
 use std::io::{self, Read, Seek, SeekFrom};
 

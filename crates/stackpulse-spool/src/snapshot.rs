@@ -195,8 +195,7 @@ impl<F: Read + Seek> Snapshot<F> {
 
     /// Reads end and index; whether both are there and sound.
     fn open_indexed(&mut self) -> Result<bool, ReadError> {
-        let failed = |source| ReadError::Io { offset: 0, source };
-        let Some((_, end)) = read_end(&mut self.file, self.len).map_err(failed)? else {
+        let Some((_, end)) = read_end(&mut self.file, self.len)? else {
             return Ok(false);
         };
         let found = load(&mut self.file, end.index_offset, self.len, &mut self.payload)?;

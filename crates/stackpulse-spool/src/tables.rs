@@ -64,16 +64,37 @@ impl<T> Segment<T> {
     }
 }
 
-/// An image as kept by a reader.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct StoredImage {
-    kind: ImageKind,
-    path: Box<[u8]>,
-    build_id: Box<[u8]>,
-    device: (u32, u32),
-    inode: u64,
-    file_size: u64,
-    modified_ns: u64,
+/// An [`Image`] that owns its strings, as readers keep it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnedImage {
+    /// See [`Image::kind`].
+    pub kind: ImageKind,
+    /// See [`Image::path`].
+    pub path: Box<[u8]>,
+    /// See [`Image::build_id`].
+    pub build_id: Box<[u8]>,
+    /// See [`Image::device`].
+    pub device: (u32, u32),
+    /// See [`Image::inode`].
+    pub inode: u64,
+    /// See [`Image::file_size`].
+    pub file_size: u64,
+    /// See [`Image::modified_ns`].
+    pub modified_ns: u64,
+}
+
+impl From<&Image<'_>> for OwnedImage {
+    fn from(image: &Image<'_>) -> Self {
+        Self {
+            kind: image.kind,
+            path: image.path.into(),
+            build_id: image.build_id.into(),
+            device: image.device,
+            inode: image.inode,
+            file_size: image.file_size,
+            modified_ns: image.modified_ns,
+        }
+    }
 }
 
 /// A stack node: a frame and the node of its callers.
@@ -113,7 +134,7 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     epoch: u32,
-    images: Dense<StoredImage>,
+    images: Dense<OwnedImage>,
     processes: Dense<Process>,
     threads: Dense<Thread>,
     frames: Dense<Frame>,
@@ -132,7 +153,7 @@ impl Tables {
     /// Returns an image.
     #[must_use]
     pub fn image(&self, id: ImageId) -> Option<Image<'_>> {
-        self.images.get(id.0).map(StoredImage::as_image)
+        self.images.get(id.0).map(OwnedImage::as_image)
     }
 
     /// Returns the images in order of definition.
@@ -212,15 +233,7 @@ impl Tables {
     }
 
     pub(crate) fn define_image(&mut self, image: &Image<'_>) {
-        self.images.push(StoredImage {
-            kind: image.kind,
-            path: image.path.into(),
-            build_id: image.build_id.into(),
-            device: image.device,
-            inode: image.inode,
-            file_size: image.file_size,
-            modified_ns: image.modified_ns,
-        });
+        self.images.push(OwnedImage::from(image));
     }
 
     pub(crate) fn define_process(&mut self, process: Process) {
@@ -242,8 +255,10 @@ impl Tables {
     }
 }
 
-impl StoredImage {
-    fn as_image(&self) -> Image<'_> {
+impl OwnedImage {
+    /// Returns the image as records state it.
+    #[must_use]
+    pub fn as_image(&self) -> Image<'_> {
         Image {
             kind: self.kind,
             path: &self.path,

@@ -2,16 +2,16 @@
 
 use crate::block::column;
 use crate::block::frame::{BlockHeader, BlockKind};
-use crate::decode::Preface;
 use crate::encode::Encoder;
 use crate::end::{End, Outcome};
-use crate::error::{Damage, WriteError};
+use crate::error::WriteError;
 use crate::header;
 use crate::index::{Index, IndexEntry};
+use crate::preface::Preface;
 use crate::record::Record;
 use crate::sink::RecordSink;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 use zstd::bulk::Compressor;
 
 /// How a spool is written.
@@ -76,7 +76,7 @@ impl<W: Write> Writer<W> {
             level => Some(Compressor::new(level)?),
         };
         let header = header::encode();
-        write_whole(&mut out, &header)?;
+        out.write_all(&header)?;
         out.flush()?;
         Ok(Self {
             out,
@@ -183,8 +183,10 @@ impl<W: Write> Writer<W> {
     fn write_block(&mut self, kind: BlockKind, payload: &[u8]) -> Result<(), WriteError> {
         let header =
             BlockHeader::of(kind, self.sequence, payload).map_err(WriteError::Invalid)?.encode();
-        let written = write_whole(&mut self.out, &header)
-            .and_then(|()| write_whole(&mut self.out, payload))
+        let written = self
+            .out
+            .write_all(&header)
+            .and_then(|()| self.out.write_all(payload))
             .and_then(|()| self.out.flush());
         if let Err(error) = written {
             self.failed = true;
@@ -245,15 +247,3 @@ impl<W: Write> RecordSink for Writer<W> {
 
 /// Blocks are published at this size at the latest: with the longest record after it, within the limits.
 const LARGEST_BLOCK: usize = 2 << 20;
-
-/// Writes all bytes; signals and short writes go on.
-fn write_whole(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    out.write_all(bytes)
-}
-
-/// A record that a writer refused and why, for those who keep both apart.
-impl From<Damage> for WriteError {
-    fn from(damage: Damage) -> Self {
-        Self::Invalid(damage)
-    }
-}

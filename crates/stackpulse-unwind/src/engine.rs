@@ -66,7 +66,7 @@ impl<S: ProcessSource> Engine<S> {
             }
             EventKind::Attached(process) => self.attached(time_ns, process, sink),
             EventKind::Mmap(mmap) => {
-                self.mapped(time_ns, &mmap);
+                self.mapped(&mmap);
                 Ok(())
             }
             EventKind::Comm { task, comm, exec } => self.renamed(time_ns, task, comm, exec, sink),
@@ -214,14 +214,13 @@ impl<S: ProcessSource> Engine<S> {
         }
     }
 
-    fn mapped(&mut self, time_ns: u64, mmap: &Mmap) {
+    fn mapped(&mut self, mmap: &Mmap) {
         if !mmap.executable {
             return;
         }
         let range = mmap.start_avma..mmap.start_avma.saturating_add(mmap.len_bytes);
         let Some(process) = self.processes.get_mut(&mmap.task.pid) else { return };
         let region = region(range, mmap.file_offset, &mmap.file, &mmap.path, &mut self.images);
-        process.refresh.last_ns = time_ns.min(process.refresh.last_ns);
         process.map(region);
     }
 

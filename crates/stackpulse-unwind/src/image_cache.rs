@@ -17,7 +17,6 @@ struct Identity {
     path: Box<[u8]>,
     device: (u32, u32),
     inode: u64,
-    inode_generation: u64,
 }
 
 /// An image: known from its first mapping, read at the first frame in it.
@@ -57,13 +56,8 @@ impl ImageCache {
     /// Returns the image that a mapping shows.
     pub(crate) fn of_mapping(&mut self, path: &[u8], file: &FileIdentity) -> ImageIndex {
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-        // Maps texts do not tell the generation, so a file is known by what both sources tell.
-        let identity = Identity {
-            path: path.into(),
-            device: file.device,
-            inode: file.inode,
-            inode_generation: 0,
-        };
+        // Maps texts do not tell the inode's generation, so a file is known by what both sources tell.
+        let identity = Identity { path: path.into(), device: file.device, inode: file.inode };
         if let Some(&known) = self.index.get(&identity) {
             return known;
         }

@@ -1,6 +1,6 @@
 //! `record`: from what was typed to a finished spool.
 
-use crate::args::{EventName, Rate, RecordArgs, ReportArgs};
+use crate::args::{EventName, Rate, RecordArgs};
 use crate::commands::report;
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, RECORDER_FAILED};
 use crate::output::Output;
@@ -315,7 +315,7 @@ fn show_report(args: &RecordArgs) -> Result<(), Failure> {
         args.output.clone().into_os_string(),
     ];
     match crate::args::Args::parse_from(words).command {
-        crate::args::Command::Report(report) => report::run(&ReportArgs { ..report }),
+        crate::args::Command::Report(report) => report::run(&report),
         _ => Ok(()),
     }
 }

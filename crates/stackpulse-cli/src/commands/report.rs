@@ -91,7 +91,7 @@ fn label(function: &Function) -> String {
     label
 }
 
-/// The tree names modules only where the name does not: it would be on every line.
+/// The tree names the modules of user functions; kernel functions are marked, and unknown ones name theirs themselves.
 fn module_in_tree(profile: &Profile, id: FunctionId) -> String {
     let function = profile.function(id);
     if function.name.is_some() && function.mode == Mode::User {

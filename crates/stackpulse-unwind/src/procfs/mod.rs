@@ -10,7 +10,7 @@ use perf_map::PerfMaps;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Larger maps texts and command lines are cut.
+/// Longer command lines are cut.
 const MAX_COMMAND_LINE: usize = 64 << 10;
 
 /// Answers from `/proc` of this system.

@@ -21,14 +21,19 @@ pub(super) fn open(request: &ImageRequest<'_>) -> Result<File, ImageError> {
     let path = Path::new(OsStr::from_bytes(path));
     let mut below_root = PathBuf::from(format!("/proc/{pid}/root"));
     below_root.push(path.strip_prefix("/").unwrap_or(path));
+    let exe = PathBuf::from(format!("/proc/{pid}/exe"));
     let places = [
         PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
         below_root,
-        PathBuf::from(format!("/proc/{pid}/exe")),
+        exe.clone(),
         path.to_path_buf(),
     ];
     let mut failure = ImageError::Unreadable;
     for place in places {
+        // The program may stand for a mapping only if it is known to be the mapped file.
+        if place == exe && request.file.inode == 0 {
+            continue;
+        }
         match open_checked(&place, request) {
             Ok(file) => return Ok(file),
             // The most telling reason is kept: a file that is another one, rather than none.
