@@ -25,7 +25,7 @@ pub struct WriterOptions {
 }
 
 impl Default for WriterOptions {
-    /// Level 3 (measured against 1 and 2 in `docs/benchmarks.md`), 1 MiB blocks.
+    /// Level 3, the smallest of 1 to 3 on real recordings (`docs/benchmarks.md`); 1 MiB blocks.
     fn default() -> Self {
         Self { compression_level: 3, block_bytes: 1 << 20 }
     }
