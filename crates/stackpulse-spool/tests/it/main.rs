@@ -1,6 +1,10 @@
 //! The spool through its public door.
 
-#![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what failed by where it failed"
+)]
 
 mod crafted;
 mod damage;
