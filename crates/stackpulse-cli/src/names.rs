@@ -42,7 +42,11 @@ pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>) -> SymbolTable {
         Symbolizer::new(SymbolizerOptions { boot_id, ..SymbolizerOptions::default() });
     let recorded = RecordedNames::of(stacks);
     let mut builder = SymbolTableBuilder::new();
-    for (image, addresses) in stacks.addresses_by_image() {
+    for (image, places) in (0u32..).zip(stacks.places_by_image()) {
+        let addresses: Vec<u64> = places.into_iter().map(|(address, _)| address).collect();
+        if addresses.is_empty() {
+            continue;
+        }
         let found = lookups(stacks, image, &addresses, None, &recorded, &mut symbolizer);
         for (&address, lookup) in addresses.iter().zip(&found) {
             for &(epoch, id) in &stacks.image_ids[image as usize] {

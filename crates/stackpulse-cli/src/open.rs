@@ -100,15 +100,15 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
     let mut boot_id = Vec::new();
     let mut lost = 0u64;
     loop {
-        match replay.next() {
+        match replay.next_with_tables() {
             Ok(None) => break,
-            Ok(Some(record)) => {
+            Ok(Some((record, tables))) => {
                 match record {
                     Record::Host(host) => boot_id = host.boot_id.to_vec(),
                     Record::Lost { events, .. } => lost = lost.saturating_add(events),
                     _ => {}
                 }
-                loader.take(&record);
+                loader.take(&record, tables);
             }
             Err(error) => return Err(Failure::new(explain(path, &error))),
         }

@@ -5,13 +5,14 @@ use crate::stacks::{
 };
 use rustc_hash::FxHashMap;
 use stackpulse_spool::{
-    Frame, ImageId, OwnedImage, Process, ProcessId, Record, Sample, StackRun, Thread, ThreadId,
+    Frame, ImageId, OwnedImage, Process, ProcessId, Record, Sample, StackId, StackRun, Tables,
+    Thread, ThreadId,
 };
 
 /// Brings the records of one spool together as [`Stacks`].
 ///
-/// Feed it every record in order with [`take`](Self::take). A record that refers to something not defined
-/// (its block was damaged) is left out.
+/// Feed it every record in order, with the tables as of then, with [`take`](Self::take). A record that refers to
+/// something not defined (its block was damaged) is left out.
 #[derive(Debug, Default)]
 pub struct Loader {
     stacks: Stacks,
@@ -31,24 +32,49 @@ pub struct Loader {
 #[derive(Debug, Default)]
 struct Epoch {
     number: u32,
-    images: Vec<u32>,
-    places: Vec<u32>,
-    processes: Vec<u32>,
-    threads: Vec<u32>,
-    /// The profile's node for each of the epoch's, the first being [`StackId::EMPTY`](stackpulse_spool::StackId::EMPTY)'s successor.
-    nodes: Vec<u32>,
+    images: ById,
+    places: ById,
+    processes: ById,
+    threads: ById,
+    /// The empty stack is zero in both.
+    nodes: ById,
+}
+
+/// What each id of the spool became; ids that damage took along became nothing.
+#[derive(Debug, Default)]
+struct ById(Vec<u32>);
+
+impl ById {
+    const NOTHING: u32 = u32::MAX;
+
+    fn set(&mut self, id: u32, value: u32) {
+        let at = id as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, Self::NOTHING);
+        }
+        self.0[at] = value;
+    }
+
+    fn get(&self, id: u32) -> Option<u32> {
+        self.0.get(id as usize).copied().filter(|&value| value != Self::NOTHING)
+    }
 }
 
 impl Loader {
-    /// Takes the next record.
-    pub fn take(&mut self, record: &Record<'_>) {
+    /// Takes the next record, and what has been defined up to it.
+    pub fn take(&mut self, record: &Record<'_>, tables: &Tables) {
+        if tables.epoch() != self.epoch.number {
+            self.epoch = Epoch { number: tables.epoch(), ..Epoch::default() };
+        }
+        let counts = tables.counts();
         match *record {
-            Record::Epoch => self.start_epoch(),
-            Record::Image(ref image) => self.define_image(OwnedImage::from(image)),
-            Record::Process(process) => self.define_process(process),
-            Record::Thread(thread) => self.define_thread(thread),
-            Record::Frame(frame) => self.define_frame(frame),
-            Record::Stack(ref run) => self.define_nodes(run),
+            Record::Image(ref image) => {
+                self.define_image(ImageId(counts.images - 1), OwnedImage::from(image));
+            }
+            Record::Process(process) => self.define_process(counts.processes - 1, process),
+            Record::Thread(thread) => self.define_thread(counts.threads - 1, thread),
+            Record::Frame(frame) => self.define_frame(counts.frames - 1, frame),
+            Record::Stack(ref run) => self.define_nodes(counts.nodes, run),
             Record::Sample(ref sample) => {
                 self.count(sample);
             }
@@ -62,7 +88,7 @@ impl Loader {
             Record::Fork { parent, child, .. } => self.fork(parent, child),
             Record::GeneratedName { image, address, size, name, .. }
             | Record::Symbol { image, address, size, name } => {
-                if let Some(&image) = self.epoch.images.get(image.0 as usize) {
+                if let Some(image) = self.epoch.images.get(image.0) {
                     self.stacks.names.push(RecordedName {
                         image,
                         address,
@@ -81,12 +107,7 @@ impl Loader {
         self.stacks
     }
 
-    fn start_epoch(&mut self) {
-        self.epoch = Epoch { number: self.epoch.number.saturating_add(1), ..Epoch::default() };
-    }
-
-    fn define_image(&mut self, image: OwnedImage) {
-        let id = ImageId(index(self.epoch.images.len()));
+    fn define_image(&mut self, id: ImageId, image: OwnedImage) {
         // What is told of memory without a file is not enough to know it again.
         let same = if image.path.is_empty() { None } else { self.images.get(&image).copied() };
         let at = same.unwrap_or_else(|| {
@@ -97,10 +118,10 @@ impl Loader {
             at
         });
         self.stacks.image_ids[at as usize].push((self.epoch.number, id));
-        self.epoch.images.push(at);
+        self.epoch.images.set(id.0, at);
     }
 
-    fn define_process(&mut self, process: Process) {
+    fn define_process(&mut self, id: u32, process: Process) {
         let parent = process.parent.and_then(|parent| self.process(parent));
         let comm = self.comm(b"");
         let at = *self.processes.entry((process.pid, process.generation)).or_insert_with(|| {
@@ -114,27 +135,23 @@ impl Loader {
             self.process_comms.push(comm);
             index(self.stacks.processes.len() - 1)
         });
-        self.epoch.processes.push(at);
+        self.epoch.processes.set(id, at);
     }
 
-    fn define_thread(&mut self, thread: Thread) {
-        let Some(process) = self.process(thread.process) else {
-            // Keep the count of ids right: no sample can find this entry's process.
-            self.epoch.threads.push(u32::MAX);
-            return;
-        };
+    fn define_thread(&mut self, id: u32, thread: Thread) {
+        let Some(process) = self.process(thread.process) else { return };
         let at = *self.threads.entry((process, thread.tid, thread.time_ns)).or_insert_with(|| {
             self.stacks.threads.push(ProfileThread { process, tid: thread.tid, name: None });
             self.thread_names.push(None);
             index(self.stacks.threads.len() - 1)
         });
-        self.epoch.threads.push(at);
+        self.epoch.threads.set(id, at);
     }
 
-    fn define_frame(&mut self, frame: Frame) {
+    fn define_frame(&mut self, id: u32, frame: Frame) {
         let place = match frame {
             Frame::Code { image, address } => {
-                let image = self.epoch.images.get(image.0 as usize).copied().unwrap_or(u32::MAX);
+                let Some(image) = self.epoch.images.get(image.0) else { return };
                 Place::Code { image, address }
             }
             Frame::Truncated(reason) => Place::Truncated(reason),
@@ -144,16 +161,17 @@ impl Loader {
             self.stacks.places.push(place);
             index(self.stacks.places.len() - 1)
         });
-        self.epoch.places.push(at);
+        self.epoch.places.set(id, at);
     }
 
-    fn define_nodes(&mut self, run: &StackRun<'_>) {
-        let mut parent = self.node(run.parent.0).unwrap_or(0);
-        for frame in run.frames {
-            let Some(&place) = self.epoch.places.get(frame.0 as usize) else { return };
+    /// Defines the nodes of a run, the last of which has this id.
+    fn define_nodes(&mut self, last: u32, run: &StackRun<'_>) {
+        let Some(mut parent) = self.node(run.parent) else { return };
+        for (frame, id) in run.frames.iter().zip(last + 1 - index(run.frames.len())..) {
+            let Some(place) = self.epoch.places.get(frame.0) else { return };
             self.stacks.nodes.push(Node { parent, place });
             parent = index(self.stacks.nodes.len() - 1);
-            self.epoch.nodes.push(parent);
+            self.epoch.nodes.set(id, parent);
         }
     }
 
@@ -162,8 +180,8 @@ impl Loader {
         let process = self.stacks.threads[thread as usize].process;
         let comm =
             self.thread_names[thread as usize].unwrap_or(self.process_comms[process as usize]);
-        let callers = self.node(sample.callers.0)?;
-        let leaf = *self.epoch.places.get(sample.leaf.0 as usize)?;
+        let callers = self.node(sample.callers)?;
+        let leaf = self.epoch.places.get(sample.leaf.0)?;
         let key = StackKey { actor: Actor { thread, comm }, callers, leaf };
         *self.stacks.counts.entry(key).or_default() += 1;
         self.stacks.total += 1;
@@ -204,18 +222,15 @@ impl Loader {
     }
 
     fn process(&self, id: ProcessId) -> Option<u32> {
-        self.epoch.processes.get(id.0 as usize).copied()
+        self.epoch.processes.get(id.0)
     }
 
     fn thread(&self, id: ThreadId) -> Option<u32> {
-        self.epoch.threads.get(id.0 as usize).copied().filter(|&at| at != u32::MAX)
+        self.epoch.threads.get(id.0)
     }
 
-    fn node(&self, id: u32) -> Option<u32> {
-        match id.checked_sub(1) {
-            None => Some(0),
-            Some(at) => self.epoch.nodes.get(at as usize).copied(),
-        }
+    fn node(&self, id: StackId) -> Option<u32> {
+        if id == StackId::EMPTY { Some(0) } else { self.epoch.nodes.get(id.0) }
     }
 }
 

@@ -103,7 +103,7 @@ impl Profile {
         let modules: Vec<Arc<str>> =
             stacks.images.iter().map(|image| module_name(image).into()).collect();
         let mut calls = vec![Vec::new(); stacks.places.len()];
-        for (image, places) in (0u32..).zip(places_by_image(&stacks)) {
+        for (image, places) in (0u32..).zip(stacks.places_by_image()) {
             let addresses: Vec<u64> = places.iter().map(|&(address, _)| address).collect();
             if addresses.is_empty() {
                 continue;
@@ -118,18 +118,10 @@ impl Profile {
         }
         for (calls, place) in calls.iter_mut().zip(&stacks.places) {
             match *place {
-                Place::Code { image, address } if calls.is_empty() => {
-                    // An image that was lost with a damaged block.
-                    let naming = Naming::Unnamed { start: None };
-                    debug_assert!(image as usize >= modules.len());
-                    *calls = builder.calls(&naming, address, &"[unknown]".into(), Mode::User);
-                }
                 Place::Code { .. } => {}
                 Place::Truncated(reason) => {
-                    *calls = builder.marker(&format!(
-                        "[truncated:{}]",
-                        stackpulse_spool::text::truncation(reason)
-                    ));
+                    let reason = stackpulse_spool::text::truncation(reason);
+                    *calls = builder.marker(&format!("[truncated:{reason}]"));
                 }
                 Place::Joined => *calls = builder.marker("[joined]"),
             }
@@ -206,22 +198,6 @@ impl Builder {
         self.index.insert(function, id);
         id
     }
-}
-
-/// For each image its addresses, ascending, with the places they stand at.
-fn places_by_image(stacks: &Stacks) -> Vec<Vec<(u64, u32)>> {
-    let mut by_image = vec![Vec::new(); stacks.images.len()];
-    for (at, place) in (0u32..).zip(&stacks.places) {
-        if let Place::Code { image, address } = *place
-            && let Some(places) = by_image.get_mut(image as usize)
-        {
-            places.push((address, at));
-        }
-    }
-    for places in &mut by_image {
-        places.sort_unstable();
-    }
-    by_image
 }
 
 fn mode_of(kind: ImageKind) -> Mode {

@@ -130,19 +130,17 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// Returns for each image that has any its distinct addresses, ascending.
-    pub fn addresses_by_image(&self) -> Vec<(u32, Vec<u64>)> {
-        let mut by_image: std::collections::BTreeMap<u32, Vec<u64>> =
-            std::collections::BTreeMap::new();
-        for place in &self.places {
-            if let Place::Code { image, address } = *place
-                && (image as usize) < self.images.len()
-            {
-                by_image.entry(image).or_default().push(address);
+    /// Returns for each image its addresses, ascending, each with the index of its place.
+    #[must_use]
+    pub fn places_by_image(&self) -> Vec<Vec<(u64, u32)>> {
+        let mut by_image = vec![Vec::new(); self.images.len()];
+        for (at, place) in (0u32..).zip(&self.places) {
+            if let Place::Code { image, address } = *place {
+                by_image[image as usize].push((address, at));
             }
         }
-        by_image.values_mut().for_each(|addresses| addresses.sort_unstable());
-        by_image.into_iter().collect()
+        by_image.iter_mut().for_each(|places| places.sort_unstable());
+        by_image
     }
 
     /// Returns a stack's places, innermost first.

@@ -42,6 +42,6 @@ pub use replay::{Replay, State};
 pub use sink::RecordSink;
 pub use snapshot::Snapshot;
 pub use symbols::{Answer, ImageKey, NamedCall, SymbolTable, SymbolTableBuilder};
-pub use tables::{OwnedImage, Tables};
+pub use tables::{Counts, OwnedImage, Tables};
 pub use tail::Tail;
 pub use writer::{Unfinished, Writer, WriterOptions};

@@ -52,13 +52,24 @@ impl<R: Read> Replay<R> {
     #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+        Ok(self.next_with_tables()?.map(|(record, _)| record))
+    }
+
+    /// As [`next`](Self::next), with what has been defined up to the record: a definition's id is known from
+    /// [`Tables::counts`] even where damage took earlier ones along.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    #[inline]
+    pub fn next_with_tables(&mut self) -> Result<Option<(Record<'_>, &Tables)>, ReadError> {
         while !self.reading.advance() {
             let found = self.source.next()?;
             if !self.reading.take(found, Wanted::Everything)? {
                 return Ok(None);
             }
         }
-        Ok(Some(self.reading.record()))
+        Ok(Some((self.reading.record(), &self.reading.tables)))
     }
 
     /// Returns what has been defined in the current epoch, as of the last record.

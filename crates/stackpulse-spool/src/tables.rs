@@ -104,14 +104,22 @@ pub(crate) struct Node {
     pub(crate) frame: FrameId,
 }
 
-/// How many things of each kind have been numbered in an epoch. Nodes count from one.
+/// How many things of each kind have been numbered in an epoch, those that damage took along included.
+///
+/// Right after a definition was read, it is the newest of its kind: its id is the count less one; that of a stack
+/// node, which count from one, the count itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) images: u32,
-    pub(crate) processes: u32,
-    pub(crate) threads: u32,
-    pub(crate) frames: u32,
-    pub(crate) nodes: u32,
+pub struct Counts {
+    /// Images.
+    pub images: u32,
+    /// Processes.
+    pub processes: u32,
+    /// Threads.
+    pub threads: u32,
+    /// Frames.
+    pub frames: u32,
+    /// Stack nodes.
+    pub nodes: u32,
 }
 
 impl Counts {
@@ -196,17 +204,13 @@ impl Tables {
         })
     }
 
-    /// Returns how many frames and stack nodes the epoch has numbered.
-    #[must_use]
-    pub fn len(&self) -> (u32, u32) {
-        (self.frames.next(), self.nodes.next())
-    }
-
     pub(crate) fn start_epoch(&mut self, number: u32) {
         *self = Self { epoch: number, ..Self::default() };
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    /// Returns how many things of each kind the epoch has numbered so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
         Counts {
             images: self.images.next(),
             processes: self.processes.next(),

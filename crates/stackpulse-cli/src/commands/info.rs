@@ -5,9 +5,10 @@ use crate::commands::report::closed_pipe_is_fine;
 use crate::failure::Failure;
 use crate::open;
 use crate::render::{bytes, duration, plural};
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use stackpulse_export::{Loader, Stacks};
-use stackpulse_spool::{Frame, FrameId, Record, State, text};
+use stackpulse_spool::{Frame, Record, Sample, StackId, State, Tables, Truncation, text};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
@@ -41,11 +42,15 @@ pub(crate) fn run(args: &FileArgs) -> Result<(), Failure> {
     let mut loader = Loader::default();
     let mut outermost = Outermost::default();
     loop {
-        match replay.next() {
-            Ok(Some(record)) => {
-                outermost.take(&record, &mut facts);
+        match replay.next_with_tables() {
+            Ok(Some((record, tables))) => {
+                if let Record::Sample(sample) = record
+                    && let Some(reason) = outermost.truncation(sample, tables)
+                {
+                    *facts.truncated.entry(text::truncation(reason)).or_default() += 1;
+                }
                 facts.take(&record);
-                loader.take(&record);
+                loader.take(&record, tables);
             }
             Ok(None) => break,
             Err(error) => return Err(Failure::new(open::explain(&args.file, &error))),
@@ -135,43 +140,39 @@ impl Facts {
     }
 }
 
-/// Which marker each stack ends with: known for every node from its parent's.
+/// The outermost frame of each stack that was met, so that no stack is walked twice.
 #[derive(Default)]
 struct Outermost {
-    frames: Vec<Option<&'static str>>,
-    /// By node; the first is the empty stack.
-    nodes: Vec<Option<&'static str>>,
+    epoch: u32,
+    known: FxHashMap<StackId, Option<Truncation>>,
+    /// The nodes of the stack being walked.
+    walked: Vec<StackId>,
 }
 
 impl Outermost {
-    fn take(&mut self, record: &Record<'_>, facts: &mut Facts) {
-        let marker = |frames: &[Option<&'static str>], frame: FrameId| {
-            frames.get(frame.0 as usize).copied().flatten()
-        };
-        match *record {
-            Record::Epoch => *self = Self::default(),
-            Record::Frame(Frame::Truncated(reason)) => {
-                self.frames.push(Some(text::truncation(reason)));
-            }
-            Record::Frame(_) => self.frames.push(None),
-            Record::Stack(run) => {
-                if self.nodes.is_empty() {
-                    self.nodes.push(None);
-                }
-                let mut inherited = self.nodes.get(run.parent.0 as usize).copied().flatten();
-                for &frame in run.frames {
-                    inherited = inherited.or_else(|| marker(&self.frames, frame));
-                    self.nodes.push(inherited);
-                }
-            }
-            Record::Sample(sample) => {
-                let of_callers = self.nodes.get(sample.callers.0 as usize).copied().flatten();
-                if let Some(reason) = of_callers.or_else(|| marker(&self.frames, sample.leaf)) {
-                    *facts.truncated.entry(reason).or_default() += 1;
-                }
-            }
-            _ => {}
+    /// Why a sample's stack ends before its root, if it does.
+    fn truncation(&mut self, sample: Sample, tables: &Tables) -> Option<Truncation> {
+        if tables.epoch() != self.epoch {
+            *self = Self { epoch: tables.epoch(), ..Self::default() };
         }
+        let mut outermost = sample.leaf;
+        let mut node = sample.callers;
+        self.walked.clear();
+        let ending = loop {
+            if let Some(&known) = self.known.get(&node) {
+                break known;
+            }
+            let Some((frame, parent)) = tables.node(node) else {
+                break match tables.frame(outermost) {
+                    Some(Frame::Truncated(reason)) => Some(reason),
+                    _ => None,
+                };
+            };
+            self.walked.push(node);
+            (outermost, node) = (frame, parent);
+        };
+        self.known.extend(self.walked.iter().map(|&node| (node, ending)));
+        ending
     }
 }
 

@@ -1,6 +1,7 @@
 //! One clear sentence, and the right exit status, for whatever is typed.
 
-use crate::harness::{Scene, run, stackpulse, stderr, stdout};
+use crate::harness::{Scene, run, stackpulse, stacks, stderr, stdout};
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -155,6 +156,32 @@ fn torn_and_damaged_spools_are_verified_and_their_rest_is_read() {
     let damaged = verify("damaged", &damaged);
     assert_eq!(damaged.status.code(), Some(2));
     assert!(stdout(&damaged).contains("at offset"), "{}", stdout(&damaged));
+}
+
+/// Ids count definitions, and a damaged block takes some along: what is left must keep its own names.
+#[test]
+fn no_stack_is_invented_where_a_block_is_damaged() {
+    let scene = Scene::new();
+    let program = scene.compile("children.c", &[]);
+    let spool = scene.record(&["--no-kernel"], &program, &["40"]);
+    let bytes = fs::read(&spool).unwrap();
+    let whole: HashSet<_> = stacks(&spool).into_iter().map(|(stack, _)| stack).collect();
+    let damaged = scene.path("damaged.spool");
+    let (mut at, mut blocks) = (16, 0);
+    while bytes.get(at..at + 24).is_some_and(|header| header[4] == 1) {
+        let len = u32::from_le_bytes(bytes[at + 12..at + 16].try_into().unwrap()) as usize;
+        let mut changed = bytes.clone();
+        changed[at + 24] ^= 1;
+        fs::write(&damaged, changed).unwrap();
+        for (stack, _) in stacks(&damaged) {
+            // A comm that was lost with its block is not known.
+            let known = whole.iter().any(|known| known[1..] == stack[1..]);
+            assert!(known, "block {blocks}: {stack:?}");
+        }
+        at += 24 + len;
+        blocks += 1;
+    }
+    assert!(blocks > 3, "{blocks} blocks");
 }
 
 #[test]
