@@ -7,13 +7,9 @@ use stackpulse_export::{FunctionId, Profile, StackKey};
 /// Grows the tree of who called each function, leaving out branches of fewer than `least` samples.
 ///
 /// A level is grown only where enough samples go on, so that rare stacks cost one step each.
-pub(crate) fn caller_tree(
-    profile: &Profile,
-    least: u64,
-    counted: impl Fn(StackKey) -> bool,
-) -> CallTree {
+pub(crate) fn caller_tree(profile: &Profile, least: u64) -> CallTree {
     let mut tree = CallTree::new();
-    let stacks = profile.stacks.counts.iter().filter(|&(&stack, _)| counted(stack));
+    let stacks = profile.stacks.counts.iter();
     let branch = Branch {
         at: 0,
         stacks: stacks.map(|(&stack, &count)| (Cursor::at_leaf(stack), count)).collect(),

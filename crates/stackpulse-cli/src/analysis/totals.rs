@@ -1,6 +1,6 @@
 //! Self and total samples of anything a call belongs to.
 
-use stackpulse_export::{Call, Profile, StackKey};
+use stackpulse_export::{Call, Profile};
 
 /// Samples in which something ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,13 +15,8 @@ pub(crate) struct Count {
 ///
 /// The tree of callers is walked once, whatever the number of samples: a node's samples are those of all nodes
 /// inside it, and they count for a thing unless one of the node's callers belongs to it already.
-pub(crate) fn totals(
-    profile: &Profile,
-    keys: usize,
-    key: impl Fn(&Call) -> usize,
-    counted: impl Fn(StackKey) -> bool,
-) -> Vec<Count> {
-    let mut leaves = leaves_by_node(profile, counted);
+pub(crate) fn totals(profile: &Profile, keys: usize, key: impl Fn(&Call) -> usize) -> Vec<Count> {
+    let mut leaves = leaves_by_node(profile);
     leaves.sort_unstable();
     let subtree = subtree_samples(profile, &leaves);
     let children = Children::of(profile);
@@ -70,8 +65,8 @@ impl Walk {
 }
 
 /// Samples by the node of their callers and their leaf, actors brought together.
-fn leaves_by_node(profile: &Profile, counted: impl Fn(StackKey) -> bool) -> Vec<(u32, u32, u64)> {
-    let counts = profile.stacks.counts.iter().filter(|&(&stack, _)| counted(stack));
+fn leaves_by_node(profile: &Profile) -> Vec<(u32, u32, u64)> {
+    let counts = profile.stacks.counts.iter();
     counts.map(|(stack, &count)| (stack.callers, stack.leaf, count)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The call tree from the outermost function down.
 
 use rustc_hash::FxHashMap;
-use stackpulse_export::{Call, FunctionId, Profile, StackKey};
+use stackpulse_export::{Call, FunctionId, Profile};
 
 /// Functions by who called them; node zero is the root, which is no function.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct TreeRow {
 }
 
 /// Grows the tree of what each function called.
-pub(crate) fn callee_tree(profile: &Profile, counted: impl Fn(StackKey) -> bool) -> CallTree {
+pub(crate) fn callee_tree(profile: &Profile) -> CallTree {
     let mut tree = CallTree::new();
     // A parent's index is smaller than its children's, so its place in the tree is known.
     let mut place_in_tree = vec![0u32; profile.stacks.nodes.len()];
@@ -42,11 +42,9 @@ pub(crate) fn callee_tree(profile: &Profile, counted: impl Fn(StackKey) -> bool)
         place_in_tree[at] = tree.descend(place_in_tree[node.parent as usize], calls);
     }
     for (&stack, &count) in &profile.stacks.counts {
-        if counted(stack) {
-            let calls = &profile.calls[stack.leaf as usize];
-            let at = tree.descend(place_in_tree[stack.callers as usize], calls);
-            tree.add(at, count);
-        }
+        let calls = &profile.calls[stack.leaf as usize];
+        let at = tree.descend(place_in_tree[stack.callers as usize], calls);
+        tree.add(at, count);
     }
     tree.sum_up();
     tree

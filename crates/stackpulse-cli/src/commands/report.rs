@@ -49,8 +49,8 @@ pub(crate) fn print_text(
     let least = least_samples(args.percent_limit, table.samples);
     let tree = match args.tree {
         TreeKind::None => return out.flush(),
-        TreeKind::Callees => analysis::callee_tree(profile, |_| true),
-        TreeKind::Callers => analysis::caller_tree(profile, least, |_| true),
+        TreeKind::Callees => analysis::callee_tree(profile),
+        TreeKind::Callers => analysis::caller_tree(profile, least),
     };
     writeln!(out, "\n   total     self  {}", tree_heading(args.tree))?;
     for row in tree.rows(least) {
@@ -143,7 +143,7 @@ fn line_rows(profile: &Profile) -> Vec<Row> {
         });
     }
     let key = |call: &Call| index.get(&line_of(call)).copied().unwrap_or_default();
-    let counts = analysis::totals(profile, places.len(), key, |_| true);
+    let counts = analysis::totals(profile, places.len(), key);
     let with_counts = places
         .iter()
         .zip(counts)
@@ -172,7 +172,7 @@ fn line_of(call: &Call) -> Line<'_> {
 /// Functions in the order of their first appearance, with their counts; markers left out.
 fn function_counts(profile: &Profile) -> Vec<(&Function, Count)> {
     let keys = profile.functions.len();
-    let counts = analysis::totals(profile, keys, |call| call.function.0 as usize, |_| true);
+    let counts = analysis::totals(profile, keys, |call| call.function.0 as usize);
     profile
         .functions
         .iter()
@@ -191,12 +191,8 @@ fn module_rows(profile: &Profile) -> Vec<Row> {
         .iter()
         .map(|function| modules.binary_search(&function.module.as_ref()).unwrap_or_default())
         .collect();
-    let counts = analysis::totals(
-        profile,
-        modules.len(),
-        |call| module_of[call.function.0 as usize],
-        |_| true,
-    );
+    let counts =
+        analysis::totals(profile, modules.len(), |call| module_of[call.function.0 as usize]);
     modules
         .iter()
         .zip(counts)
