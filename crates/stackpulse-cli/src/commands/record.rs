@@ -4,7 +4,7 @@ use crate::args::{EventName, Rate, RecordArgs};
 use crate::commands::report;
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, RECORDER_FAILED};
 use crate::output::Output;
-use crate::render::summary::{Closing, print_summary};
+use crate::render::summary::{Closing, own_cpu_seconds, print_summary};
 use crate::signals::{EndSignal, EndSignals};
 use crate::{names, open};
 use clap::Parser;
@@ -264,8 +264,28 @@ fn conclude(
     summary: &Summary,
     output: Output,
 ) -> Result<(), Failure> {
+    let own_cpu_seconds = own_cpu_seconds();
+    let say = |unnamed| {
+        if args.quiet {
+            return;
+        }
+        let bytes = std::fs::metadata(&args.output)
+            .map_or(summary.bytes_written, |metadata| metadata.len());
+        let closing = Closing {
+            path: &args.output,
+            bytes,
+            settings,
+            summary,
+            unnamed,
+            own_cpu_seconds,
+            is_verbose: args.verbose > 0,
+        };
+        // Standard error may be closed; the recording is complete all the same.
+        let _ = print_summary(&closing, &mut io::stderr().lock());
+    };
     let Some(mut file) = output.into_file() else {
-        return if args.quiet { Ok(()) } else { print(args, settings, summary, None) };
+        say(None);
+        return Ok(());
     };
     let mut unnamed = None;
     if !args.no_symbols {
@@ -279,32 +299,9 @@ fn conclude(
             ))
         })?;
     }
-    if !args.quiet {
-        print(args, settings, summary, unnamed)?;
-    }
+    say(unnamed);
     drop::<File>(file);
     if args.report { show_report(args) } else { Ok(()) }
-}
-
-fn print(
-    args: &RecordArgs,
-    settings: Settings,
-    summary: &Summary,
-    unnamed: Option<names::Unnamed>,
-) -> Result<(), Failure> {
-    let bytes =
-        std::fs::metadata(&args.output).map_or(summary.bytes_written, |metadata| metadata.len());
-    let closing = Closing {
-        path: &args.output,
-        bytes,
-        settings,
-        summary,
-        unnamed,
-        is_verbose: args.verbose > 0,
-    };
-    // Standard error may be closed; the recording is complete all the same.
-    let _ = print_summary(&closing, &mut io::stderr().lock());
-    Ok(())
 }
 
 fn show_report(args: &RecordArgs) -> Result<(), Failure> {

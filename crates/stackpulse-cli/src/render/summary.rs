@@ -13,6 +13,8 @@ pub(crate) struct Closing<'a> {
     pub(crate) settings: Settings,
     pub(crate) summary: &'a Summary,
     pub(crate) unnamed: Option<Unnamed>,
+    /// CPU time that recording itself took, naming left out.
+    pub(crate) own_cpu_seconds: Option<f64>,
     pub(crate) is_verbose: bool,
 }
 
@@ -49,7 +51,7 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
             unnamed.module
         )?;
     }
-    if let Some(own) = own_cpu_seconds() {
+    if let Some(own) = closing.own_cpu_seconds {
         let seconds = std::time::Duration::from_nanos(span_ns.max(1)).as_secs_f64();
         writeln!(out, "  own CPU: {:.1}% of one core", own * 100.0 / seconds)?;
     }
@@ -102,7 +104,7 @@ fn print_truncation(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// CPU time of this process, as `/proc/self/stat` tells it: fields 14 and 15, in ticks of 10 ms (proc_pid_stat(5)).
-fn own_cpu_seconds() -> Option<f64> {
+pub(crate) fn own_cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let after = stat.rsplit_once(')')?.1;
     let mut fields = after.split_ascii_whitespace().skip(11).map(str::parse::<u32>);
