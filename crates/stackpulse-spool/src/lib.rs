@@ -13,6 +13,7 @@ mod header;
 mod index;
 mod intern;
 pub mod limits;
+mod order;
 mod preface;
 mod reading;
 mod record;

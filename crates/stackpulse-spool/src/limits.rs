@@ -30,5 +30,8 @@ pub const MAX_FRAMES: u32 = 1 << 22;
 /// Most stack nodes of an epoch.
 pub const MAX_NODES: u32 = 1 << 24;
 
+/// Most damaged places a reader tells apart; those beyond are told together with the one before them.
+pub const MAX_DAMAGED: usize = 4096;
+
 /// Most frames of one stack run.
 pub const MAX_RUN: usize = 1 << 16;

@@ -5,10 +5,12 @@ use crate::decode::{Decoder, Step, Wanted};
 use crate::end::{End, Outcome};
 use crate::error::{Damage, DamagedBlock, LostWith, ReadError};
 use crate::header::HEADER_LEN;
-use crate::limits::MAX_RECORDS_RAW;
+use crate::limits::{MAX_DAMAGED, MAX_RECORDS_RAW};
+use crate::order::{Order, Place};
 use crate::preface::Preface;
 use crate::record::Record;
 use crate::replay::State;
+use crate::scan::Unread;
 use crate::source::Found;
 use crate::symbols::SymbolTable;
 use crate::tables::{Counts, Tables};
@@ -29,17 +31,8 @@ pub(crate) struct Reading {
     /// Index in `damage` of the latest, until the next block tells what definitions it cost.
     uncounted: Option<usize>,
     order: Order,
-}
-
-/// What is known of the block that must come next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// It has this sequence number.
-    Next(u32),
-    /// Bytes were passed over: it has this number or a later one.
-    NotBefore(u32),
-    /// The reader has just gone to another place: any, and whatever it builds on is taken as it says.
-    Any,
+    /// Whether records may have been in what could not be read.
+    may_miss: bool,
 }
 
 /// The block being decoded.
@@ -66,6 +59,7 @@ impl Reading {
             whole_until: HEADER_LEN as u64,
             uncounted: None,
             order: Order::Next(0),
+            may_miss: false,
         })
     }
 
@@ -135,7 +129,7 @@ impl Reading {
                     Some(header) if !self.follows(offset, &header) => return Ok(true),
                     Some(header) if header.kind == BlockKind::RECORDS => block.hint(payload),
                     Some(_) => {}
-                    None => self.order = self.order.after_unknown(),
+                    None => self.order.pass_unknown(),
                 }
                 self.note(block);
                 Ok(true)
@@ -144,38 +138,43 @@ impl Reading {
         }
     }
 
+    /// Gets ready for a block whose place in the file is known to be right.
+    pub(crate) fn go_on_anywhere(&mut self) {
+        if self.order != Order::Any {
+            self.order = Order::NotBefore(0);
+        }
+    }
+
     /// Notes something that was found to be damaged before it could be taken.
-    pub(crate) fn note_unread(&mut self, offset: u64, len: u64, damage: Damage) {
-        self.order = self.order.after_unknown();
-        self.note(Damaged { offset, len, damage, header: None, lost: LostWith::default() });
+    pub(crate) fn note_unread(&mut self, unread: &Unread) {
+        let &Unread { offset, len, damage, header } = unread;
+        self.order.pass_unknown();
+        self.note(Damaged { offset, len, damage, header, lost: LostWith::default() });
+    }
+
+    /// Notes a block that is not what it must be.
+    pub(crate) fn note_block(&mut self, offset: u64, header: &BlockHeader, damage: Damage) {
+        self.note(Damaged::of(offset, header, damage));
     }
 
     /// Goes over a stretch of the file: what was noted there earlier may have held blocks and definitions.
     pub(crate) fn pass_over(&mut self, offsets: Range<u64>) {
-        if let Some(at) = self.damage.iter().position(|known| offsets.contains(&known.offset)) {
+        let at = self.damage.partition_point(|known| known.offset < offsets.start);
+        if self.damage.get(at).is_some_and(|known| known.offset < offsets.end) {
             self.uncounted = Some(at);
-            self.order = self.order.after_unknown();
+            self.order.pass_unknown();
         }
     }
 
     /// Whether a block may come here; notes it where not, and where others are missing before it.
     fn follows(&mut self, offset: u64, header: &BlockHeader) -> bool {
-        let (least, exact) = match self.order {
-            Order::Next(sequence) => (sequence, true),
-            Order::NotBefore(sequence) => (sequence, false),
-            Order::Any => (0, false),
-        };
-        if header.sequence < least {
-            self.note(Damaged::of(offset, header, Damage::BadSequence));
-            return false;
-        }
-        if exact && header.sequence > least {
-            let mut missing = Damaged::of(offset, header, Damage::MissingBlocks);
-            (missing.len, missing.header) = (0, None);
-            self.note(missing);
-        }
-        if self.order != Order::Any {
-            self.order = Order::Next(header.sequence.saturating_add(1));
+        match self.order.place(header.sequence) {
+            Place::Here => {}
+            Place::AfterMissing => self.note(Damaged::missing(offset)),
+            Place::Again => {
+                self.note(Damaged::of(offset, header, Damage::BadSequence));
+                return false;
+            }
         }
         true
     }
@@ -241,31 +240,30 @@ impl Reading {
         };
         // Definitions may only be missing where something was damaged or passed over.
         let whole = missing == 0 && same_epoch;
-        (whole || !self.damage.is_empty() || self.order == Order::Any).then_some(missing)
+        (whole || self.may_miss || self.order == Order::Any).then_some(missing)
     }
 
+    /// Notes damage in the order of the file. A reader that goes back meets it again: it is noted once.
     fn note(&mut self, block: Damaged) {
-        if let Some(at) = self.damage.iter().position(|known| known.offset == block.offset) {
-            // A reader that goes back meets it again.
+        let held_records = block.header.is_none_or(|header| header.kind == BlockKind::RECORDS);
+        self.may_miss |= held_records;
+        let place = |known: &DamagedBlock| (known.offset, known.len > 0);
+        let at = match self.damage.binary_search_by_key(&(block.offset, block.len > 0), place) {
+            Ok(at) => at,
+            Err(at) if self.damage.len() < MAX_DAMAGED => {
+                self.damage.insert(at, block.told());
+                at
+            }
+            Err(at) => {
+                let at = at.saturating_sub(1);
+                if let Some(before) = self.damage.get_mut(at) {
+                    block.join(before);
+                }
+                at
+            }
+        };
+        if held_records {
             self.uncounted = Some(at);
-            return;
-        }
-        self.uncounted = Some(self.damage.len());
-        self.damage.push(DamagedBlock {
-            offset: block.offset,
-            len: block.len,
-            damage: block.damage,
-            kind: block.header.map(|header| header.kind.0),
-            lost: block.lost,
-        });
-    }
-}
-
-impl Order {
-    fn after_unknown(self) -> Self {
-        match self {
-            Self::Next(sequence) => Self::NotBefore(sequence),
-            other => other,
         }
     }
 }
@@ -284,6 +282,31 @@ impl Damaged {
     fn of(offset: u64, header: &BlockHeader, damage: Damage) -> Self {
         let lost = LostWith::default();
         Self { offset, len: header.block_len(), damage, header: Some(*header), lost }
+    }
+
+    /// Blocks that must have been before this offset.
+    fn missing(offset: u64) -> Self {
+        let lost = LostWith::default();
+        Self { offset, len: 0, damage: Damage::MissingBlocks, header: None, lost }
+    }
+
+    fn told(&self) -> DamagedBlock {
+        DamagedBlock {
+            offset: self.offset,
+            len: self.len,
+            damage: self.damage,
+            kind: self.header.map(|header| header.kind.0),
+            lost: self.lost,
+        }
+    }
+
+    /// Adds to what is told already, unless that reaches this far.
+    fn join(&self, before: &mut DamagedBlock) {
+        let end = before.offset.saturating_add(before.len);
+        if self.offset >= end {
+            before.len = self.offset.saturating_add(self.len).saturating_sub(before.offset);
+            before.lost.samples = before.lost.samples.saturating_add(self.lost.samples);
+        }
     }
 
     /// What a block of records says it has, of which some samples were met before the damage.

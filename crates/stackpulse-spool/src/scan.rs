@@ -5,6 +5,7 @@ use crate::end::{End, Outcome};
 use crate::error::{Damage, ReadError};
 use crate::header::HEADER_LEN;
 use crate::index::IndexEntry;
+use crate::order::{Order, Place};
 use crate::preface::Preface;
 use crate::varint::Cursor;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,12 +14,29 @@ use std::io::{self, Read, Seek, SeekFrom};
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) entries: Vec<IndexEntry>,
-    /// Offset and length of what is no block.
-    pub(crate) damaged: Vec<(u64, u64, Damage)>,
+    /// What is no block, or stands where it must not.
+    pub(crate) damaged: Vec<Unread>,
     pub(crate) outcome: Option<Outcome>,
     /// The newest names; zero: none.
     pub(crate) names_offset: u64,
     pub(crate) whole_until: u64,
+}
+
+/// A stretch of the file that is not read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unread {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) damage: Damage,
+    /// The block's, where it is one.
+    pub(crate) header: Option<BlockHeader>,
+}
+
+impl Unread {
+    /// Where a block should be there is none.
+    pub(crate) fn nothing_at(offset: u64) -> Self {
+        Self { offset, len: 0, damage: Damage::BadBlockHeader, header: None }
+    }
 }
 
 /// As much of a payload as holds any preface or end.
@@ -31,6 +49,7 @@ const CHUNK: usize = 64 << 10;
 pub(crate) fn scan<F: Read + Seek>(file: &mut F, len: u64) -> Result<Scan, ReadError> {
     let mut scan = Scan { whole_until: HEADER_LEN as u64, ..Scan::default() };
     let mut offset = HEADER_LEN as u64;
+    let mut order = Order::Next(0);
     while len.saturating_sub(offset) >= BLOCK_HEADER_LEN as u64 {
         let mut first = [0; BLOCK_HEADER_LEN + HINT_LEN];
         let have = read_at(file, offset, &mut first)?;
@@ -40,13 +59,23 @@ pub(crate) fn scan<F: Read + Seek>(file: &mut F, len: u64) -> Result<Scan, ReadE
                 if len - offset < header.block_len() {
                     break;
                 }
-                scan.block(offset, &header, hint)?;
+                match order.place(header.sequence) {
+                    Place::Here => scan.block(offset, &header, hint)?,
+                    Place::AfterMissing => {
+                        scan.unread(offset, 0, Damage::MissingBlocks, None);
+                        scan.block(offset, &header, hint)?;
+                    }
+                    Place::Again => {
+                        scan.unread_block(offset, header, Damage::BadSequence);
+                    }
+                }
                 offset += header.block_len();
                 scan.whole_until = offset;
             }
             Err(damage) => {
                 let next = next_block(file, offset + 1, len)?;
-                scan.damaged.push((offset, next - offset, damage));
+                scan.unread(offset, next - offset, damage, None);
+                order.pass_unknown();
                 offset = next;
             }
         }
@@ -55,8 +84,19 @@ pub(crate) fn scan<F: Read + Seek>(file: &mut F, len: u64) -> Result<Scan, ReadE
 }
 
 impl Scan {
+    fn unread(&mut self, offset: u64, len: u64, damage: Damage, header: Option<BlockHeader>) {
+        self.damaged.push(Unread { offset, len, damage, header });
+    }
+
+    fn unread_block(&mut self, offset: u64, header: BlockHeader, damage: Damage) {
+        self.unread(offset, header.block_len(), damage, Some(header));
+    }
+
     fn block(&mut self, offset: u64, header: &BlockHeader, hint: &[u8]) -> Result<(), ReadError> {
         match header.kind {
+            BlockKind::RECORDS if self.outcome.is_some() => {
+                self.unread_block(offset, *header, Damage::AfterEnd);
+            }
             BlockKind::RECORDS => {
                 // One that is damaged here is met again by its checksum; until then it comes after the one before.
                 let last = self.entries.last().map_or((0, 0), |last| (last.epoch, last.last_ns));
@@ -81,8 +121,10 @@ impl Scan {
             BlockKind::NAMES => self.names_offset = offset,
             BlockKind::END => {
                 let payload = hint.get(..header.payload_len as usize).unwrap_or_default();
-                if let Ok(end) = End::decode(payload) {
-                    self.outcome = Some(end.outcome);
+                let is_sound = crc32c::crc32c(payload) == header.payload_crc;
+                match End::decode(payload) {
+                    Ok(end) if is_sound => self.outcome = Some(end.outcome),
+                    _ => self.unread_block(offset, *header, Damage::BadChecksum),
                 }
             }
             kind if !header.skippable => {

@@ -11,7 +11,7 @@ use crate::index::{Index, IndexEntry};
 use crate::reading::Reading;
 use crate::record::Record;
 use crate::replay::State;
-use crate::scan::{self, read_at};
+use crate::scan::{self, Unread, read_at};
 use crate::source::Found;
 use crate::symbols::SymbolTable;
 use crate::tables::Tables;
@@ -136,11 +136,13 @@ impl<F: Read + Seek> Snapshot<F> {
             Found::Block { header, payload, .. } if header.kind == BlockKind::NAMES => {
                 match SymbolTable::decode(payload) {
                     Ok(names) => return Ok(Some(names)),
-                    Err(damage) => self.reading.note_unread(offset, header.block_len(), damage),
+                    Err(damage) => self.reading.note_block(offset, &header, damage),
                 }
             }
-            Found::Damaged { len, damage, .. } => self.reading.note_unread(offset, len, damage),
-            _ => self.reading.note_unread(offset, 0, Damage::BadBlockHeader),
+            Found::Damaged { len, damage, header, .. } => {
+                self.reading.note_unread(&Unread { offset, len, damage, header });
+            }
+            _ => self.reading.note_unread(&Unread::nothing_at(offset)),
         }
         Ok(None)
     }
@@ -217,8 +219,8 @@ impl<F: Read + Seek> Snapshot<F> {
         self.outcome = scan.outcome;
         self.names_offset = scan.names_offset;
         self.whole_until = scan.whole_until;
-        for (offset, len, damage) in scan.damaged {
-            self.reading.note_unread(offset, len, damage);
+        for unread in scan.damaged {
+            self.reading.note_unread(&unread);
         }
         Ok(())
     }
@@ -228,14 +230,15 @@ impl<F: Read + Seek> Snapshot<F> {
         let Some(&IndexEntry { offset, .. }) = self.blocks.get(self.next) else { return Ok(()) };
         let before = self.next.checked_sub(1).and_then(|before| self.blocks.get(before));
         self.reading.pass_over(before.map_or(0, |before| before.offset)..offset);
+        self.reading.go_on_anywhere();
         self.next += 1;
         let found = load(&mut self.file, offset, self.len, &mut self.payload)?;
         match &found {
             Found::Block { header, .. } if header.kind != BlockKind::RECORDS => {
-                self.reading.note_unread(offset, header.block_len(), Damage::BadSequence);
+                self.reading.note_block(offset, header, Damage::BadSequence);
             }
             Found::Partial | Found::End => {
-                self.reading.note_unread(offset, 0, Damage::BadBlockHeader);
+                self.reading.note_unread(&Unread::nothing_at(offset));
             }
             _ => {
                 self.reading.take(found, wanted)?;

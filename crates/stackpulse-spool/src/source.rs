@@ -9,9 +9,10 @@ use std::io::{self, Read};
 #[derive(Debug)]
 pub(crate) struct BlockSource<R> {
     input: R,
-    /// Bytes read and not yet used: `buffer[used..]`.
+    /// Bytes read and not yet used: `buffer[used..end]`. What lies behind is kept for its memory.
     buffer: Vec<u8>,
     used: usize,
+    end: usize,
     /// Offset in the file of `buffer[used]`.
     offset: u64,
 }
@@ -52,7 +53,7 @@ const CHUNK: usize = 256 << 10;
 impl<R: Read> BlockSource<R> {
     /// Reads and checks the file header.
     pub(crate) fn open(input: R) -> Result<Self, ReadError> {
-        let mut source = Self { input, buffer: Vec::new(), used: 0, offset: 0 };
+        let mut source = Self { input, buffer: Vec::new(), used: 0, end: 0, offset: 0 };
         source.fill(HEADER_LEN)?;
         header::decode(source.rest())?;
         source.use_up(HEADER_LEN);
@@ -69,7 +70,7 @@ impl<R: Read> BlockSource<R> {
     }
 
     fn rest(&self) -> &[u8] {
-        &self.buffer[self.used..]
+        &self.buffer[self.used..self.end]
     }
 
     fn use_up(&mut self, len: usize) {
@@ -82,30 +83,27 @@ impl<R: Read> BlockSource<R> {
         if self.rest().len() >= len {
             return Ok(true);
         }
-        self.buffer.drain(..self.used);
+        self.buffer.copy_within(self.used..self.end, 0);
+        self.end -= self.used;
         self.used = 0;
-        while self.buffer.len() < len {
-            let have = self.buffer.len();
+        while self.end < len {
             // Grow by what is really there: a length in a damaged header allocates nothing by itself.
-            let step = (len - have).clamp(1, CHUNK).max(CHUNK.min(len.max(CHUNK) - have));
-            self.buffer.resize(have + step, 0);
+            if self.buffer.len() == self.end {
+                self.buffer.resize(self.end + CHUNK, 0);
+            }
             let read = loop {
-                match self.input.read(&mut self.buffer[have..]) {
+                match self.input.read(&mut self.buffer[self.end..]) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     other => break other,
                 }
             };
-            let read = match read {
-                Ok(read) => read,
-                Err(source) => {
-                    self.buffer.truncate(have);
-                    return Err(ReadError::Io { offset: self.offset + have as u64, source });
-                }
-            };
-            self.buffer.truncate(have + read);
+            let offset = self.offset + self.end as u64;
+            let read = read.map_err(|source| ReadError::Io { offset, source })?;
             if read == 0 {
                 return Ok(false);
             }
+            // A reader that tells more than it was given room for is not believed.
+            self.end = self.buffer.len().min(self.end + read);
         }
         Ok(true)
     }

@@ -20,7 +20,7 @@ impl BlockKind {
     pub(crate) const INDEX: Self = Self(2);
     /// Names for addresses.
     pub(crate) const NAMES: Self = Self(3);
-    /// The end: how the recording ended, where index and names are. Always the file's last 56 bytes.
+    /// The end: how the recording ended, where index and names are. Always the file's last 48 bytes.
     pub(crate) const END: Self = Self(4);
 }
 

@@ -6,6 +6,8 @@
     reason = "a test says what failed by where it failed"
 )]
 
+#[allow(unreachable_pub, reason = "the fuzz targets make it public")]
+mod agree;
 mod crafted;
 mod damage;
 mod every_kind;
@@ -13,6 +15,8 @@ mod follow;
 mod golden;
 mod names;
 mod records;
+mod regressions;
 mod round_trip;
 mod seek;
+mod sequence;
 mod shared;
