@@ -243,16 +243,12 @@ impl Attaching {
             Err(error) if tasks::is_gone(&error) => return Ok(None),
             Err(error) => return Err(refused(OpenStep::Inspect { pid }, error, pid)),
         };
+        let new: Vec<u32> = threads.into_iter().filter(|&tid| !followed.contains(tid)).collect();
+        if self.mode == AttachMode::StopWhileAttaching {
+            self.held.extend(sys::HeldThread::seize_all(&new));
+        }
         let mut opened = 0;
-        for tid in threads {
-            if followed.contains(tid) {
-                continue;
-            }
-            if self.mode == AttachMode::StopWhileAttaching
-                && let Ok(Some(held)) = sys::HeldThread::seize(tid)
-            {
-                self.held.push(held);
-            }
+        for tid in new {
             if topology.open_thread(Task { pid, tid }, self.start)? {
                 followed.began(tid);
                 self.opened.push(tid);

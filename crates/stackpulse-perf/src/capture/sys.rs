@@ -222,46 +222,78 @@ pub(crate) struct HeldThread {
 }
 
 impl HeldThread {
-    /// Seizes a thread and waits until it stands still. `Ok(None)` if it has ended, or does not stop in time: in a
-    /// system call that nothing interrupts, such as vfork(2)'s. The thread goes on when the caller's thread ends.
+    /// Seizes threads and waits until they stand still: all are told to before the first is waited for. Left out are those
+    /// that may not be traced, have ended, or do not stop in time: in a system call that nothing interrupts, such as
+    /// vfork(2)'s. These go on when the caller's thread ends.
     ///
     /// Call it on a thread that ends soon: the kernel lets go of what an ended thread held, whatever state it is in.
-    pub(crate) fn seize(tid: u32) -> io::Result<Option<Self>> {
-        let tid =
-            libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-        for request in [libc::PTRACE_SEIZE, libc::PTRACE_INTERRUPT] {
-            match ptrace(request, tid, 0) {
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
-                other => other?,
-            }
-        }
-        Self::wait_until_still(tid)
+    pub(crate) fn seize_all(tids: &[u32]) -> Vec<Self> {
+        let interrupted = |&tid: &u32| {
+            let tid = libc::pid_t::try_from(tid).ok()?;
+            ptrace(libc::PTRACE_SEIZE, tid, 0).ok()?;
+            ptrace(libc::PTRACE_INTERRUPT, tid, 0).ok()?;
+            Some(tid)
+        };
+        let interrupted: Vec<_> = tids.iter().filter_map(interrupted).collect();
+        let still = |tid| Self::wait_until_still(tid).ok().flatten();
+        interrupted.into_iter().filter_map(still).collect()
     }
 
     fn wait_until_still(tid: libc::pid_t) -> io::Result<Option<Self>> {
-        let mut status = 0;
-        for attempt in 0.. {
-            // SAFETY: `status` is ours, and the call fills it. The thread is a tracee of this thread.
-            let waited =
-                unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
-            match checked(waited) {
-                Ok(0) if attempt < YIELD_ATTEMPTS => std::thread::yield_now(),
-                Ok(0) if attempt < STILL_ATTEMPTS => std::thread::sleep(STILL_INTERVAL),
-                Ok(0) => return Ok(None),
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
-                Err(error) => return Err(error),
+        for attempt in 0..STILL_ATTEMPTS {
+            match wait_for(tid, libc::WSTOPPED)? {
+                Waited::Stopped(status) => {
+                    // An event stop has PTRACE_EVENT_STOP above its signal (ptrace(2)); any other stop is a signal on its way.
+                    let is_event = status >> 8 == libc::PTRACE_EVENT_STOP;
+                    let signal = if is_event { 0 } else { status & 0x7f };
+                    return Ok(Some(Self { tid, signal }));
+                }
+                Waited::Gone => return Ok(None),
+                Waited::Nothing => {}
+            }
+            // An end is only looked at: it is for the process's parent to wait for, which may be this one.
+            if !matches!(wait_for(tid, libc::WEXITED | libc::WNOWAIT)?, Waited::Nothing) {
+                return Ok(None);
+            }
+            if attempt < YIELD_ATTEMPTS {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(STILL_INTERVAL);
             }
         }
-        if !libc::WIFSTOPPED(status) {
-            return Ok(None);
-        }
-        // An event stop has PTRACE_EVENT_STOP above its signal (ptrace(2)); any other stop is a signal on its way.
-        let is_event = status >> 16 == libc::PTRACE_EVENT_STOP;
-        let signal = if is_event { 0 } else { libc::WSTOPSIG(status) };
-        Ok(Some(Self { tid, signal }))
+        Ok(None)
     }
+}
+
+/// What waitid(2) tells of a tracee.
+enum Waited {
+    Nothing,
+    /// It stands still; the status with the ptrace event above the signal.
+    Stopped(libc::c_int),
+    /// It has ended.
+    Gone,
+}
+
+fn wait_for(tid: libc::pid_t, what: libc::c_int) -> io::Result<Waited> {
+    let id = libc::id_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: a siginfo_t of zeroes is a valid one.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = what | libc::__WALL | libc::WNOHANG;
+    // SAFETY: `info` is ours, and the call fills it. The thread is a tracee of this thread.
+    match checked(unsafe { libc::waitid(libc::P_PID, id, &raw mut info, flags) }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Waited::Nothing),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Waited::Gone),
+        other => other?,
+    };
+    // SAFETY: the call filled the fields of SIGCHLD, or left zeroes.
+    if unsafe { info.si_pid() } == 0 {
+        return Ok(Waited::Nothing);
+    }
+    Ok(match info.si_code {
+        // SAFETY: as above.
+        libc::CLD_STOPPED | libc::CLD_TRAPPED => Waited::Stopped(unsafe { info.si_status() }),
+        _ => Waited::Gone,
+    })
 }
 
 impl Drop for HeldThread {
