@@ -29,8 +29,7 @@ pub(crate) fn check_target(pid: u32, may_be_self: bool) -> Result<(), OpenError>
     if ended && threads(pid).is_ok_and(|threads| threads.len() <= 1) {
         return Err(OpenError::Zombie { pid });
     }
-    // Kernel threads have no memory of their own; `Kthread` is there since 6.11.
-    if value("Kthread") == Some("1") || (!ended && value("VmSize").is_none()) {
+    if is_kernel_thread(pid) {
         return Err(OpenError::KernelThread { pid });
     }
     Ok(())
@@ -74,14 +73,32 @@ pub(crate) fn descendants(root: u32) -> Vec<(u32, Option<u32>)> {
 
 /// Returns a process's parent, unless the process has ended.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The comm, in parentheses, may hold anything: what follows its last parenthesis is numbers (proc_pid_stat(5)).
-    let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    let mut fields =
-        stat.get(after..)?.split(|&byte| byte == b' ').filter(|field| !field.is_empty());
-    let state = fields.next()?;
-    let parent = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    (state != b"Z").then_some(parent)
+    let stat = Stat::read(pid)?;
+    (stat.field(0)? != "Z").then(|| stat.field(1)?.parse().ok()).flatten()
+}
+
+/// Whether it is a thread of the kernel's. One that is ending has no memory any more either, so that does not tell.
+fn is_kernel_thread(pid: u32) -> bool {
+    /// `include/linux/sched.h`; of the flags in `/proc/PID/stat` the one that never changed.
+    const PF_KTHREAD: u32 = 0x0020_0000;
+    let flags = Stat::read(pid).and_then(|stat| stat.field(6)?.parse::<u32>().ok());
+    flags.is_some_and(|flags| flags & PF_KTHREAD != 0)
+}
+
+/// The text of `/proc/PID/stat` after the comm, which may hold anything (proc_pid_stat(5)).
+struct Stat(String);
+
+impl Stat {
+    fn read(pid: u32) -> Option<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
+        Some(Self(std::str::from_utf8(stat.get(after..)?).ok()?.to_owned()))
+    }
+
+    /// Returns a field; the first is the state.
+    fn field(&self, at: usize) -> Option<&str> {
+        self.0.split_ascii_whitespace().nth(at)
+    }
 }
 
 /// Returns the text of the process's maps.

@@ -177,11 +177,9 @@ fn probe_event(
         for &kernel in kernel {
             for counts_lost in [true, false] {
                 let granted = Granted { event, kernel, counts_lost };
-                match attributes(granted).open_sampling(arch, (pid, cpu), Start::ByRequest) {
-                    Ok(_) => return Ok(granted),
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
-                        return Err(OpenError::NoSuchProcess { pid });
-                    }
+                match probe_threads(&attributes(granted), arch, pid, cpu) {
+                    Ok(true) => return Ok(granted),
+                    Ok(false) => return Err(OpenError::NoSuchProcess { pid }),
                     Err(error) => refusal = Some(error),
                 }
             }
@@ -189,4 +187,17 @@ fn probe_event(
     }
     let error = refusal.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENODEV));
     Err(refused(OpenStep::OpenEvent { tid: pid, cpu }, error, pid))
+}
+
+/// Tries an event of a thread of `pid`: the leader, or if that has ended another. `Ok(false)` if all have ended.
+fn probe_threads(attributes: &Attributes, arch: Arch, pid: u32, cpu: u32) -> io::Result<bool> {
+    let others = || tasks::threads(pid).unwrap_or_default().into_iter().filter(|&tid| tid != pid);
+    for tid in std::iter::once(pid).chain(std::iter::once_with(others).flatten()) {
+        match attributes.open_sampling(arch, (tid, cpu), Start::ByRequest) {
+            Ok(_) => return Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
 }
