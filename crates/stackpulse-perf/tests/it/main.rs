@@ -1,0 +1,19 @@
+//! Live captures of small C programs, and properties of the parts that need no kernel.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what failed by where it failed, and why it was skipped"
+)]
+
+mod attach;
+mod bad_targets;
+mod harness;
+mod idle;
+mod kill;
+mod launch;
+mod lifecycle;
+mod loss;
+mod pid_reuse;
+mod stop_time;
+mod target;
+mod user;
