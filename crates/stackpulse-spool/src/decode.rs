@@ -16,7 +16,8 @@ use zstd::bulk::Decompressor;
 
 /// Reads one block of records after another. Its buffers are used again for each.
 pub(crate) struct Decoder {
-    decompressor: Decompressor<'static>,
+    /// Made for the first compressed column.
+    decompressor: Option<Decompressor<'static>>,
     columns: [Vec<u8>; columns::COUNT],
     /// How far each column has been read.
     at: [usize; columns::COUNT],
@@ -67,9 +68,9 @@ pub(crate) enum Step {
 }
 
 impl Decoder {
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            decompressor: Decompressor::new()?,
+    pub(crate) fn new() -> Self {
+        Self {
+            decompressor: None,
             columns: [const { Vec::new() }; columns::COUNT],
             at: [0; columns::COUNT],
             predictor: Predictor::new(),
@@ -79,7 +80,7 @@ impl Decoder {
             current: Record::Epoch,
             strings: Strings::default(),
             frames: Vec::new(),
-        })
+        }
     }
 
     /// Takes a block's payload, whose checksum was right; after this, [`step`](Self::step) reads its records.

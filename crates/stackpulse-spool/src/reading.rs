@@ -46,10 +46,9 @@ struct Open {
 }
 
 impl Reading {
-    pub(crate) fn new() -> Result<Self, ReadError> {
-        let decoder = Decoder::new().map_err(|source| ReadError::Io { offset: 0, source })?;
-        Ok(Self {
-            decoder,
+    pub(crate) fn new() -> Self {
+        Self {
+            decoder: Decoder::new(),
             tables: Tables::default(),
             damage: Vec::new(),
             left_out: 0,
@@ -60,7 +59,7 @@ impl Reading {
             uncounted: None,
             order: Order::Next(0),
             may_miss: false,
-        })
+        }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -76,6 +75,7 @@ impl Reading {
         self.block = None;
         self.outcome = None;
         self.uncounted = None;
+        self.may_miss = false;
         self.tables.start_epoch(0);
         self.order = Order::Any;
     }
@@ -145,11 +145,10 @@ impl Reading {
         }
     }
 
-    /// Notes something that was found to be damaged before it could be taken.
+    /// Notes what a look through the whole file found: [`pass_over`](Self::pass_over) tells when the reader comes by.
     pub(crate) fn note_unread(&mut self, unread: &Unread) {
         let &Unread { offset, len, damage, header } = unread;
-        self.order.pass_unknown();
-        self.note(Damaged { offset, len, damage, header, lost: LostWith::default() });
+        self.insert(&Damaged { offset, len, damage, header, lost: LostWith::default() });
     }
 
     /// Notes a block that is not what it must be.
@@ -157,12 +156,17 @@ impl Reading {
         self.note(Damaged::of(offset, header, damage));
     }
 
-    /// Goes over a stretch of the file: what was noted there earlier may have held blocks and definitions.
+    /// Goes from a block to one that is not the next in the file: what was noted between them may have held blocks
+    /// and definitions.
     pub(crate) fn pass_over(&mut self, offsets: Range<u64>) {
         let at = self.damage.partition_point(|known| known.offset < offsets.start);
-        if self.damage.get(at).is_some_and(|known| known.offset < offsets.end) {
-            self.uncounted = Some(at);
-            self.order.pass_unknown();
+        let between = self.damage.get(at..).unwrap_or_default().iter().take_while(|known| {
+            known.offset < offsets.end || known.offset == offsets.end && known.len == 0
+        });
+        let held = between.clone().position(may_have_held_records);
+        if let Some(first) = held {
+            self.uncounted = Some(at + first);
+            self.may_miss = true;
         }
     }
 
@@ -243,15 +247,23 @@ impl Reading {
         (whole || self.may_miss || self.order == Order::Any).then_some(missing)
     }
 
-    /// Notes damage in the order of the file. A reader that goes back meets it again: it is noted once.
+    /// Notes damage where the reader is.
     fn note(&mut self, block: Damaged) {
-        let held_records = block.header.is_none_or(|header| header.kind == BlockKind::RECORDS);
-        self.may_miss |= held_records;
+        let at = self.insert(&block);
+        if self.damage.get(at).is_some_and(may_have_held_records) {
+            self.may_miss = true;
+            self.uncounted = Some(at);
+        }
+    }
+
+    /// Keeps damage in the order of the file; returns its place. A reader that goes back meets it again: it is kept once.
+    fn insert(&mut self, block: &Damaged) -> usize {
         let place = |known: &DamagedBlock| (known.offset, known.len > 0);
-        let at = match self.damage.binary_search_by_key(&(block.offset, block.len > 0), place) {
+        match self.damage.binary_search_by_key(&(block.offset, block.len > 0), place) {
             Ok(at) => at,
             Err(at) if self.damage.len() < MAX_DAMAGED => {
                 self.damage.insert(at, block.told());
+                self.uncounted = self.uncounted.map(|known| known + usize::from(known >= at));
                 at
             }
             Err(at) => {
@@ -261,11 +273,13 @@ impl Reading {
                 }
                 at
             }
-        };
-        if held_records {
-            self.uncounted = Some(at);
         }
     }
+}
+
+/// Whether records may have been lost with it.
+fn may_have_held_records(block: &DamagedBlock) -> bool {
+    block.kind.is_none_or(|kind| kind == BlockKind::RECORDS.0)
 }
 
 /// Damage being described.

@@ -40,7 +40,7 @@ impl<R: Read> Replay<R> {
     ///
     /// When the file is no spool, or of a newer version, or cannot be read.
     pub fn open(input: R) -> Result<Self, ReadError> {
-        Ok(Self { source: BlockSource::open(input)?, reading: Reading::new()? })
+        Ok(Self { source: BlockSource::open(input)?, reading: Reading::new() })
     }
 
     /// Reads the next record; `None` at the end of the file.

@@ -32,13 +32,6 @@ pub(crate) struct Unread {
     pub(crate) header: Option<BlockHeader>,
 }
 
-impl Unread {
-    /// Where a block should be there is none.
-    pub(crate) fn nothing_at(offset: u64) -> Self {
-        Self { offset, len: 0, damage: Damage::BadBlockHeader, header: None }
-    }
-}
-
 /// As much of a payload as holds any preface or end.
 const HINT_LEN: usize = 128;
 

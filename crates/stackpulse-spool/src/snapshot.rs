@@ -57,7 +57,7 @@ impl<F: Read + Seek> Snapshot<F> {
             whole_until: len,
             names_offset: 0,
             is_indexed: false,
-            reading: Reading::new()?,
+            reading: Reading::new(),
             next: 0,
             from_ns: None,
             payload: Vec::new(),
@@ -142,7 +142,10 @@ impl<F: Read + Seek> Snapshot<F> {
             Found::Damaged { len, damage, header, .. } => {
                 self.reading.note_unread(&Unread { offset, len, damage, header });
             }
-            _ => self.reading.note_unread(&Unread::nothing_at(offset)),
+            _ => {
+                let (len, damage) = (0, Damage::BadBlockHeader);
+                self.reading.note_unread(&Unread { offset, len, damage, header: None });
+            }
         }
         Ok(None)
     }
@@ -238,7 +241,7 @@ impl<F: Read + Seek> Snapshot<F> {
                 self.reading.note_block(offset, header, Damage::BadSequence);
             }
             Found::Partial | Found::End => {
-                self.reading.note_unread(&Unread::nothing_at(offset));
+                self.reading.take(Found::nothing_at(offset), wanted)?;
             }
             _ => {
                 self.reading.take(found, wanted)?;

@@ -37,6 +37,12 @@ pub(crate) enum Found<'a> {
 }
 
 impl<'a> Found<'a> {
+    /// Where a block should be there is none.
+    pub(crate) fn nothing_at(offset: u64) -> Self {
+        let damage = Damage::BadBlockHeader;
+        Self::Damaged { offset, len: 0, damage, header: None, payload: &[] }
+    }
+
     /// A block whose payload has the right length, by whether it has the right checksum.
     pub(crate) fn checked(offset: u64, header: BlockHeader, payload: &'a [u8]) -> Self {
         if crc32c::crc32c(payload) == header.payload_crc {
@@ -47,7 +53,8 @@ impl<'a> Found<'a> {
     }
 }
 
-/// How much is read at once.
+/// How much is read at once: this at first, then ever more.
+const LEAST_CHUNK: usize = 8 << 10;
 const CHUNK: usize = 256 << 10;
 
 impl<R: Read> BlockSource<R> {
@@ -89,7 +96,8 @@ impl<R: Read> BlockSource<R> {
         while self.end < len {
             // Grow by what is really there: a length in a damaged header allocates nothing by itself.
             if self.buffer.len() == self.end {
-                self.buffer.resize(self.end + CHUNK, 0);
+                let more = self.end.clamp(LEAST_CHUNK, CHUNK);
+                self.buffer.resize(self.end + more, 0);
             }
             let read = loop {
                 match self.input.read(&mut self.buffer[self.end..]) {

@@ -7,7 +7,7 @@ use crate::record::ImageId;
 use crate::varint::{self, Cursor};
 use rustc_hash::FxHashMap;
 use std::fmt;
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::bulk::Compressor;
 
 /// The image an address lies in: ids count afresh in every epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,10 +188,9 @@ impl SymbolTable {
     /// Reads what [`encode`](Self::encode) made.
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, Damage> {
         let mut columns = [const { Vec::new() }; 4];
-        let mut decompressor = Decompressor::new().map_err(|_| Damage::BadCompression)?;
         let mut cursor = Cursor::new(payload);
         let everything = column::Selection { limit: MAX_NAMES_RAW, is_wanted: |_| true };
-        column::decode(&mut cursor, &mut decompressor, &mut columns, &everything)?;
+        column::decode(&mut cursor, &mut None, &mut columns, &everything)?;
         let [lengths, text, entries, calls] = columns;
         let mut table = Self { text, ..Self::default() };
         table.decode_strings(&lengths)?;

@@ -31,7 +31,7 @@ impl<F: Read + Seek> Tail<F> {
     /// [`ReadError::Empty`] while the writer has not begun; otherwise as [`Replay::open`](crate::Replay::open).
     pub fn open(mut file: F) -> Result<Self, ReadError> {
         file.seek(SeekFrom::Start(0)).map_err(|source| ReadError::Io { offset: 0, source })?;
-        Ok(Self { source: BlockSource::open(file)?, reading: Reading::new()?, latest: None })
+        Ok(Self { source: BlockSource::open(file)?, reading: Reading::new(), latest: None })
     }
 
     /// Reads the next record; `None` if no more are published yet.

@@ -57,7 +57,7 @@ pub(crate) struct Selection<P> {
 /// The buffers keep their memory for the next block, up to about the limit in all.
 pub(crate) fn decode(
     cursor: &mut Cursor<'_>,
-    decompressor: &mut Decompressor<'static>,
+    decompressor: &mut Option<Decompressor<'static>>,
     columns: &mut [Vec<u8>],
     selection: &Selection<impl Fn(usize) -> bool>,
 ) -> Result<(), Damage> {
@@ -97,6 +97,10 @@ pub(crate) fn decode(
             continue;
         }
         column.reserve(raw_len);
+        let decompressor = match decompressor {
+            Some(decompressor) => decompressor,
+            None => decompressor.insert(Decompressor::new().map_err(|_| Damage::BadCompression)?),
+        };
         // Written are at most `capacity` bytes, and that may be more than was reserved for.
         let len = decompressor
             .decompress_to_buffer(stored, column)
