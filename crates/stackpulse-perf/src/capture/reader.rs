@@ -179,3 +179,6 @@ impl Reader<'_> {
 fn is_sample(decoded: &Decoded) -> bool {
     matches!(decoded.record, RecordKind::Sample(..))
 }
+
+#[cfg(test)]
+mod tests;

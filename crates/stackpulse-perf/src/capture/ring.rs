@@ -223,4 +223,4 @@ fn offset_in(position: u64, data_len: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -5,8 +5,10 @@
     reason = "a test says what failed by where it failed, and why it was skipped"
 )]
 
+mod allocation;
 mod attach;
 mod bad_targets;
+mod decoder;
 mod harness;
 mod idle;
 mod kill;
@@ -14,6 +16,7 @@ mod launch;
 mod lifecycle;
 mod loss;
 mod pid_reuse;
+mod sorter;
 mod stop_time;
 mod target;
 mod user;

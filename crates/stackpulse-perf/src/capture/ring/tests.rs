@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 const PAGE: usize = 4096;
 
 /// The kernel's side of a ring: writes records if the reader's tail leaves room.
-struct Kernel {
+pub(in super::super) struct Kernel {
     file: File,
     data_len: u64,
     head: u64,
@@ -16,7 +16,7 @@ struct Kernel {
 
 impl Kernel {
     /// A ring whose positions begin at `start`.
-    fn new(pages: u64, start: u64) -> (Self, Ring) {
+    pub(in super::super) fn new(pages: u64, start: u64) -> (Self, Ring) {
         let file = tempfile::tempfile().unwrap();
         let data_len = pages * PAGE as u64;
         file.set_len(PAGE as u64 + data_len).unwrap();
@@ -31,11 +31,6 @@ impl Kernel {
         self.file.write_all_at(&value.to_ne_bytes(), offset as u64).unwrap();
     }
 
-    fn show_head(&mut self, head: u64) {
-        self.head = head;
-        self.store(DATA_HEAD, head);
-    }
-
     fn tail(&self) -> u64 {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, DATA_TAIL as u64).unwrap();
@@ -44,17 +39,32 @@ impl Kernel {
 
     /// Writes a record of `len` bytes, all but its header being `fill`; `false` if there is no room.
     fn write(&mut self, len: u16, fill: u8) -> bool {
-        if self.head.wrapping_sub(self.tail()) + u64::from(len) > self.data_len {
-            return false;
-        }
         let mut record = vec![fill; usize::from(len)];
         record[..8].copy_from_slice(&header(len));
+        self.write_record(&record)
+    }
+
+    /// Writes a record; `false` if there is no room.
+    pub(in super::super) fn write_record(&mut self, record: &[u8]) -> bool {
+        let len = record.len() as u64;
+        if self.head.wrapping_sub(self.tail()) + len > self.data_len {
+            return false;
+        }
         for (at, byte) in (self.head..).zip(record) {
             let place = PAGE as u64 + at % self.data_len;
-            self.file.write_all_at(&[byte], place).unwrap();
+            self.file.write_all_at(&[*byte], place).unwrap();
         }
-        self.show_head(self.head + u64::from(len));
+        self.show_head(self.head + len);
         true
+    }
+
+    pub(in super::super) fn show_head(&mut self, head: u64) {
+        self.head = head;
+        self.store(DATA_HEAD, head);
+    }
+
+    pub(in super::super) fn head(&self) -> u64 {
+        self.head
     }
 }
 

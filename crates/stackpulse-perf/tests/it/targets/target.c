@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,16 +31,28 @@ static unsigned long now(void) {
     return time.tv_sec * 1000000000ul + time.tv_nsec;
 }
 
-static _Atomic unsigned long longest_gap;
+static _Atomic unsigned long longest_stop, last_look;
 
-/* Looks at the clock without end: what it misses is time in which it did not run. */
+/* How long this thread has waited for a CPU in all: the second number of its schedstat. */
+static unsigned long waited(int schedstat) {
+    char text[96] = {0};
+    if (pread(schedstat, text, sizeof text - 1, 0) <= 0) _exit(8);
+    return strtoul(strchr(text, ' '), NULL, 10);
+}
+
+/* Looks at the clock without end. What it misses, without the time it waited for a CPU, it stood still. */
 static _Noreturn void *watch_clock(void *unused) {
     (void)unused;
+    int schedstat = open("/proc/thread-self/schedstat", O_RDONLY);
     pthread_barrier_wait(&begun);
-    for (unsigned long last = now();;) {
-        unsigned long time = now();
-        if (time - last > longest_gap) longest_gap = time - last;
-        last = time;
+    unsigned long waited_before = waited(schedstat);
+    for (unsigned long last = now();; last = last_look = now()) {
+        unsigned long missed = now() - last;
+        if (missed < 20000) continue;
+        unsigned long waited_now = waited(schedstat);
+        unsigned long waited_for = waited_now - waited_before;
+        waited_before = waited_now;
+        if (missed > waited_for && missed - waited_for > longest_stop) longest_stop = missed - waited_for;
     }
 }
 
@@ -106,8 +119,10 @@ static void obey(char letter, char *self) {
     case 'u': execl(self, self, "idle", "0", (char *)NULL); _exit(6);
     case 'g': {
         char gap[32];
-        snprintf(gap, sizeof gap, "g\n%lu\n", longest_gap);
-        longest_gap = 0;
+        /* The other thread has looked at the clock since: what it missed before is told. */
+        for (unsigned long asked = now(); last_look < asked;) sched_yield();
+        snprintf(gap, sizeof gap, "g\n%lu\n", longest_stop);
+        longest_stop = 0;
         say(gap);
         return;
     }
