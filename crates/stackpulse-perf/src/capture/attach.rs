@@ -6,7 +6,7 @@ use super::followed::Followed;
 use super::limits::refused;
 use super::options::AttachMode;
 use super::topology::Topology;
-use super::{Capture, clock, sys, tasks};
+use super::{Capture, clock, schedule, sys, tasks};
 use crate::error::{OpenError, OpenStep};
 use crate::event::{AttachedProcess, Event, EventKind, Task};
 use std::collections::BTreeSet;
@@ -111,7 +111,11 @@ impl Capture {
         // even if a held thread is where it cannot be detached from, or this code panics.
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("sp-attach".to_owned());
-            let spawned = thread.spawn_scoped(scope, || self.open_on_this_thread(pid, mode));
+            let spawned = thread.spawn_scoped(scope, || {
+                // Best effort: while it waits for a CPU, the target waits for it.
+                let _ = schedule::run_promptly();
+                self.open_on_this_thread(pid, mode)
+            });
             let spawned = spawned.map_err(|error| refused(OpenStep::Prepare, error, pid))?;
             spawned.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })

@@ -208,10 +208,10 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// How often a thread is asked whether it stands still, at first without a pause, then after this time each.
-const YIELD_ATTEMPTS: u32 = 200;
-const STILL_ATTEMPTS: u32 = 400;
-const STILL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(50);
+/// How often a thread is asked whether it stands still, and how long that waits each time: a thread that asks ahead of others
+/// must leave them the CPU, or they never come to where they stop.
+const STILL_ATTEMPTS: u32 = 500;
+const STILL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(20);
 
 /// A thread that is held by ptrace; it is let go when this is dropped, and when the thread that holds it ends.
 #[derive(Debug)]
@@ -240,7 +240,7 @@ impl HeldThread {
     }
 
     fn wait_until_still(tid: libc::pid_t) -> io::Result<Option<Self>> {
-        for attempt in 0..STILL_ATTEMPTS {
+        for _ in 0..STILL_ATTEMPTS {
             match wait_for(tid, libc::WSTOPPED)? {
                 Waited::Stopped(status) => {
                     // An event stop has PTRACE_EVENT_STOP above its signal (ptrace(2)); any other stop is a signal on its way.
@@ -255,11 +255,7 @@ impl HeldThread {
             if !matches!(wait_for(tid, libc::WEXITED | libc::WNOWAIT)?, Waited::Nothing) {
                 return Ok(None);
             }
-            if attempt < YIELD_ATTEMPTS {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(STILL_INTERVAL);
-            }
+            std::thread::sleep(STILL_INTERVAL);
         }
         Ok(None)
     }
