@@ -10,7 +10,7 @@ enum Payload<'a> {
     /// Anything.
     Bytes(&'a [u8]),
     /// A preface and columns of records, uncompressed.
-    Records { preface: [u8; 11], columns: [&'a [u8]; 14] },
+    Records { preface: [u8; 12], columns: [&'a [u8]; 14] },
     /// Columns of names, uncompressed.
     Names { columns: [&'a [u8]; 4] },
 }

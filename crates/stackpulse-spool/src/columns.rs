@@ -3,6 +3,8 @@
 //! Encoder and decoder keep the same [`Predictor`]; it starts afresh with each block, so that a block can
 //! be read whatever became of those before it.
 
+use crate::encode::Start;
+use crate::tables::Counts;
 use rustc_hash::FxHashMap;
 
 /// One byte a record.
@@ -47,8 +49,9 @@ const CPU_SLOTS: usize = 64;
 /// What has been seen on one CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuState {
+    /// Near the latest sample's time, without the jitter.
     pub(crate) time_ns: u64,
-    /// Smoothed distance between samples.
+    /// Distance between samples.
     pub(crate) interval_ns: u64,
     pub(crate) thread: u64,
     pub(crate) weight: u64,
@@ -61,22 +64,30 @@ impl CpuState {
         self.time_ns.wrapping_add(self.interval_ns)
     }
 
-    /// Takes a sample's time in. The interval goes to the median of the distances, not to their mean: late samples and
-    /// pauses must not move it. A much shorter distance shows that the interval was begun with a pause.
+    /// Takes a sample in that was so far from its expected time.
+    ///
+    /// Samples jitter around the moments of a timer, so that half of a small residual is taken for jitter. A large one shows
+    /// that samples are missing or late: the interval then goes to the median of the distances, not to their mean. A
+    /// much shorter distance shows that the interval was begun with a pause.
     #[inline]
-    pub(crate) fn saw(&mut self, time_ns: u64) {
-        let distance = time_ns.wrapping_sub(self.time_ns);
-        self.time_ns = time_ns;
+    pub(crate) fn saw(&mut self, time_ns: u64, residual: i64) {
         let interval = self.interval_ns;
+        let distance = time_ns.wrapping_sub(self.time_ns);
+        if residual.unsigned_abs() < interval >> 6 && distance >= interval - (interval >> 2) {
+            self.time_ns = self.expected_ns().wrapping_add((residual >> 1).cast_unsigned());
+            self.interval_ns = interval.wrapping_add((residual >> 6).cast_unsigned());
+            return;
+        }
+        self.time_ns = time_ns;
         self.interval_ns = if interval == 0 {
             // The first distance is from the block's base time: no interval yet.
             if distance < FIRST_INTERVAL_LIMIT_NS { distance } else { 0 }
-        } else if distance < interval - interval / 4 {
+        } else if distance < interval - (interval >> 2) {
             distance
+        } else if residual > 0 {
+            interval.saturating_add(interval >> 14)
         } else {
-            let longer = distance.saturating_sub(interval).min(interval >> 12) / 4;
-            let shorter = interval.saturating_sub(distance).min(interval >> 12) / 4;
-            interval.saturating_add(longer) - shorter
+            interval - (interval >> 14)
         };
     }
 }
@@ -113,15 +124,22 @@ impl Predictor {
         }
     }
 
-    /// Starts afresh for a block that begins at `base_ns` with so many frames defined.
-    pub(crate) fn restart(&mut self, base_ns: u64, frames: u32) {
+    /// Starts afresh for a block.
+    pub(crate) fn restart(&mut self, start: &Start) {
+        let &Start { base_ns, interval_ns, counts: Counts { frames, .. }, .. } = start;
         self.time_ns = base_ns;
         self.mapping_avma = 0;
         self.start_epoch();
         self.fresh_frame = frames;
         self.frames_at_sample = frames;
-        let idle = CpuState { time_ns: base_ns, interval_ns: 0, thread: 0, weight: 0, callers: 0 };
+        let idle = CpuState { time_ns: base_ns, interval_ns, thread: 0, weight: 0, callers: 0 };
         self.cpus.fill(idle);
+    }
+
+    /// Returns the interval of the CPU that was sampled last; zero: not known.
+    pub(crate) fn latest_interval_ns(&self) -> u64 {
+        let latest = self.cpus.iter().max_by_key(|cpu| cpu.time_ns);
+        latest.map_or(0, |cpu| cpu.interval_ns)
     }
 
     /// Forgets what refers to ids.

@@ -88,7 +88,7 @@ impl Decoder {
         let mut cursor = Cursor::new(payload);
         let preface = Preface::decode(&mut cursor)?;
         self.at = [0; columns::COUNT];
-        self.predictor.restart(preface.start.base_ns, preface.start.counts.frames);
+        self.predictor.restart(&preface.start);
         self.counts = preface.start.counts;
         let decoded = column::decode(
             &mut cursor,
@@ -226,10 +226,10 @@ impl Decoder {
         if high >> 56 != 0 {
             return Err(Damage::BadNumber);
         }
-        let residual = varint::unfold(high << 8 | u64::from(low)).cast_unsigned();
+        let residual = varint::unfold(high << 8 | u64::from(low));
         let cpu = self.read(columns::CPU, Cursor::number32)?;
         let state = *self.predictor.cpu(cpu);
-        let time_ns = state.expected_ns().wrapping_add(residual);
+        let time_ns = state.expected_ns().wrapping_add(residual.cast_unsigned());
         let thread = self.read(columns::THREAD, |cursor| cursor.difference(state.thread))?;
         let weight = self.read(columns::WEIGHT, |cursor| cursor.difference(state.weight))?;
         let leaf = self.read(columns::LEAF, Cursor::number)?;
@@ -244,7 +244,7 @@ impl Decoder {
         };
         let thread_id = u32::try_from(thread).map_err(|_| Damage::ForwardReference)?;
         let state = self.predictor.cpu(cpu);
-        state.saw(time_ns);
+        state.saw(time_ns, residual);
         state.thread = thread;
         state.weight = weight;
         state.callers = callers;

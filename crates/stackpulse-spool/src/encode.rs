@@ -29,6 +29,8 @@ pub(crate) struct Start {
     pub(crate) epoch: u32,
     pub(crate) counts: Counts,
     pub(crate) base_ns: u64,
+    /// The time between samples of one CPU; zero: not known.
+    pub(crate) interval_ns: u64,
 }
 
 impl Encoder {
@@ -109,8 +111,10 @@ impl Encoder {
     fn begin(&mut self, time_ns: Option<u64>) {
         if self.records == 0 {
             let base_ns = time_ns.unwrap_or(self.predictor.time_ns);
-            self.start = Start { epoch: self.epoch, counts: self.counts, base_ns };
-            self.predictor.restart(base_ns, self.counts.frames);
+            let interval_ns = self.predictor.latest_interval_ns();
+            let start = Start { epoch: self.epoch, counts: self.counts, base_ns, interval_ns };
+            self.start = start;
+            self.predictor.restart(&start);
         }
         self.records += 1;
         if let Some(time_ns) = time_ns {
@@ -166,7 +170,7 @@ impl Encoder {
             1 + u64::from(newest - sample.callers.0)
         };
         varint::put(&mut self.columns[columns::CALLERS], callers);
-        state.saw(sample.time_ns);
+        state.saw(sample.time_ns, residual);
         state.thread = thread;
         state.weight = sample.weight;
         state.callers = sample.callers.0;

@@ -24,6 +24,7 @@ impl Preface {
             varint::put(out, u64::from(count));
         }
         varint::put(out, self.start.base_ns);
+        varint::put(out, self.start.interval_ns);
         varint::put_difference(out, self.first_ns, self.start.base_ns);
         varint::put(out, self.last_ns.wrapping_sub(self.first_ns));
         varint::put(out, self.records);
@@ -45,7 +46,8 @@ impl Preface {
         if !within {
             return Err(Damage::OverLimit);
         }
-        let start = Start { epoch, counts, base_ns: cursor.number()? };
+        let base_ns = cursor.number()?;
+        let start = Start { epoch, counts, base_ns, interval_ns: cursor.number()? };
         let first_ns = cursor.difference(start.base_ns)?;
         let last_ns = first_ns.wrapping_add(cursor.number()?);
         Ok(Self { start, first_ns, last_ns, records: cursor.number()?, samples: cursor.number()? })

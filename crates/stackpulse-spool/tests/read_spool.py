@@ -106,12 +106,13 @@ class Block:
         self.epoch, self.images, self.processes, self.threads, self.frames, self.nodes = (
             cursor.number() for _ in range(6))
         self.time = self.base = cursor.number()
+        interval = cursor.number()
         cursor.difference(self.base), cursor.number()
         self.records, self.samples = cursor.number(), cursor.number()
         self.columns = columns(cursor)
         self.mapping, self.addresses = 0, {}
         self.fresh = self.frames_at_sample = self.frames
-        self.cpus = [[self.base, 0, 0, 0, 0] for _ in range(64)]
+        self.cpus = [[self.base, interval, 0, 0, 0] for _ in range(64)]
 
     def lines(self):
         tags = self.columns[TAGS]
@@ -234,18 +235,25 @@ class Block:
         thread, weight = column[THREAD].difference(last[2]), column[WEIGHT].difference(last[3])
         leaf, callers = self.leaf(), column[CALLERS].number()
         callers = self.nodes + 1 - callers if callers else last[4]
+        self.go_on(last, time, residual)
+        last[2:] = thread, weight, callers
+        return f"sample time={time} thread={thread} cpu={cpu} weight={weight} leaf={leaf} callers={callers}"
+
+    @staticmethod
+    def go_on(last, time, residual):
+        expected, interval = last[0] + last[1] & MASK, last[1]
         distance = time - last[0] & MASK
-        interval = last[1]
+        last[0] = time
         if interval == 0:
             last[1] = distance if distance < 1_000_000_000 else 0
-        elif distance < interval - interval // 4:
+        elif distance < interval - (interval >> 2):
             last[1] = distance
-        elif distance >= interval:
-            last[1] = min(interval + min(distance - interval, interval >> 12) // 4, MASK)
+        elif abs(residual) < interval >> 6:
+            last[:2] = expected + (residual >> 1) & MASK, interval + (residual >> 6)
+        elif residual > 0:
+            last[1] = min(interval + (interval >> 14), MASK)
         else:
-            last[1] -= min(interval - distance, interval >> 12) // 4
-        last[0], last[2], last[3], last[4] = time, thread, weight, callers
-        return f"sample time={time} thread={thread} cpu={cpu} weight={weight} leaf={leaf} callers={callers}"
+            last[1] -= interval >> 14
 
     def fork(self):
         time, child = self.t(), self.process()

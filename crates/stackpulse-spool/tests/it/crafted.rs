@@ -29,7 +29,7 @@ fn file(blocks: &[Vec<u8>]) -> Vec<u8> {
 
 /// The payload of a block of records from its columns, uncompressed; nothing was defined before.
 fn records(columns: &[(usize, &[u8])]) -> Vec<u8> {
-    let mut payload = vec![0; 7]; // epoch, five counts, base
+    let mut payload = vec![0; 8]; // epoch, five counts, base, interval
     payload.extend([0, 0]); // first, last
     payload.extend([1, 0]); // records, samples
     let mut data = Vec::new();
@@ -114,7 +114,7 @@ fn a_column_that_says_it_is_huge_is_not_believed() {
     // The table's first entry: raw and far too long; then compressed and a bomb.
     for (encoding, len) in [(0u8, u64::MAX), (1, 1 << 40), (1, limits::MAX_RECORDS_RAW as u64 + 1)]
     {
-        let mut payload = vec![0; 9];
+        let mut payload = vec![0; 10];
         payload.extend([1, 0, 14, encoding]);
         number(&mut payload, len);
         if encoding == 1 {
@@ -129,7 +129,7 @@ fn a_column_that_says_it_is_huge_is_not_believed() {
 fn a_decompression_bomb_stops_at_what_the_table_says() {
     let bomb = zstd::bulk::compress(&vec![0; 100 << 20], 1).unwrap();
     assert!(bomb.len() < 20_000);
-    let mut payload = vec![0; 9];
+    let mut payload = vec![0; 10];
     payload.extend([1, 0, 14, 1]);
     number(&mut payload, 1000);
     number(&mut payload, bomb.len() as u64);
