@@ -69,7 +69,7 @@ impl CpuState {
     /// Samples jitter around the moments of a timer, so that half of a small residual is taken for jitter. A large one shows
     /// that samples are missing or late: the interval then goes to the median of the distances, not to their mean. A
     /// much shorter distance shows that the interval was begun with a pause.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn saw(&mut self, time_ns: u64, residual: i64) {
         let interval = self.interval_ns;
         let distance = time_ns.wrapping_sub(self.time_ns);
@@ -183,7 +183,7 @@ impl Predictor {
     }
 
     /// Returns the number that stands for a sample's leaf when `frames` are defined.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leaf(&mut self, leaf: u32, frames: u32) -> u64 {
         let code = if leaf == self.frames_at_sample {
             0
@@ -198,7 +198,7 @@ impl Predictor {
     }
 
     /// Returns the leaf that a number stands for when `frames` are defined; `None` if it would not be an id.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leaf_of(&mut self, code: u64, frames: u32) -> Option<u32> {
         let leaf = match code {
             0 => self.frames_at_sample,

@@ -177,6 +177,23 @@ impl Decoder {
         Ok(value)
     }
 
+    /// Reads a number of a sample: these are most of a file, and mostly short.
+    #[inline(always)]
+    fn sample_number(&mut self, column: usize) -> Result<u64, Damage> {
+        let at = self.at[column];
+        match self.columns[column].get(at..) {
+            Some(&[first, ..]) if first < 0x80 => {
+                self.at[column] = at + 1;
+                Ok(u64::from(first))
+            }
+            Some(&[first, second, ..]) if second < 0x80 && second > 0 => {
+                self.at[column] = at + 2;
+                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
+            }
+            _ => self.read(column, Cursor::number),
+        }
+    }
+
     fn number(&mut self) -> Result<u64, Damage> {
         self.read(columns::NUMBERS, Cursor::number)
     }
@@ -222,20 +239,21 @@ impl Decoder {
     #[inline(always)]
     fn sample(&mut self, tables: &Tables) -> Result<Step, Damage> {
         let low = self.read(columns::TIME_LOW, Cursor::byte)?;
-        let high = self.read(columns::TIME_HIGH, Cursor::number)?;
+        let high = self.sample_number(columns::TIME_HIGH)?;
         if high >> 56 != 0 {
             return Err(Damage::BadNumber);
         }
         let residual = varint::unfold(high << 8 | u64::from(low));
-        let cpu = self.read(columns::CPU, Cursor::number32)?;
+        let cpu =
+            u32::try_from(self.sample_number(columns::CPU)?).map_err(|_| Damage::BadNumber)?;
         let state = *self.predictor.cpu(cpu);
         let time_ns = state.expected_ns().wrapping_add(residual.cast_unsigned());
-        let thread = self.read(columns::THREAD, |cursor| cursor.difference(state.thread))?;
-        let weight = self.read(columns::WEIGHT, |cursor| cursor.difference(state.weight))?;
-        let leaf = self.read(columns::LEAF, Cursor::number)?;
+        let thread = varint::add_difference(state.thread, self.sample_number(columns::THREAD)?);
+        let weight = varint::add_difference(state.weight, self.sample_number(columns::WEIGHT)?);
+        let leaf = self.sample_number(columns::LEAF)?;
         let leaf = self.predictor.leaf_of(leaf, self.counts.frames);
         let leaf = leaf.ok_or(Damage::ForwardReference)?;
-        let callers = match self.read(columns::CALLERS, Cursor::number)? {
+        let callers = match self.sample_number(columns::CALLERS)? {
             0 => state.callers,
             distance => u32::try_from(distance - 1)
                 .ok()

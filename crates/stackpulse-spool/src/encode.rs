@@ -19,9 +19,12 @@ pub(crate) struct Encoder {
     start: Start,
     records: u64,
     samples: u64,
-    /// Earliest and latest time of the block's records.
-    times: Option<(u64, u64)>,
+    /// Earliest and latest time of the block's records; the wrong way round while none has one.
+    times: (u64, u64),
 }
+
+/// Before any record with a time.
+const NO_TIMES: (u64, u64) = (u64::MAX, 0);
 
 /// What the block's preface says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +46,7 @@ impl Encoder {
             start: Start::default(),
             records: 0,
             samples: 0,
-            times: None,
+            times: NO_TIMES,
         }
     }
 
@@ -68,7 +71,7 @@ impl Encoder {
     }
 
     pub(crate) fn times(&self) -> Option<(u64, u64)> {
-        self.times
+        (self.times.0 <= self.times.1).then_some(self.times)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -85,19 +88,24 @@ impl Encoder {
         self.columns.iter_mut().for_each(Vec::clear);
         self.records = 0;
         self.samples = 0;
-        self.times = None;
+        self.times = NO_TIMES;
     }
 
     /// Takes one record; one that breaks a rule changes nothing.
     pub(crate) fn encode(&mut self, record: &Record<'_>) -> Result<(), Damage> {
         if let Record::Sample(sample) = record {
             self.check_sample(sample)?;
-            self.begin(Some(sample.time_ns));
+            self.begin(sample.time_ns);
+            self.see(sample.time_ns);
             self.sample(sample);
             return Ok(());
         }
         self.check(record)?;
-        self.begin(time_of(record));
+        let time_ns = time_of(record);
+        self.begin(time_ns.unwrap_or(self.predictor.time_ns));
+        if let Some(time_ns) = time_ns {
+            self.see(time_ns);
+        }
         match record {
             Record::Frame(frame) => self.frame(*frame),
             Record::Stack(run) => self.run(run),
@@ -106,21 +114,20 @@ impl Encoder {
         Ok(())
     }
 
-    /// Takes a record's time, if it has one, and begins a block with the first.
+    /// Begins a block with its first record.
     #[inline]
-    fn begin(&mut self, time_ns: Option<u64>) {
+    fn begin(&mut self, base_ns: u64) {
         if self.records == 0 {
-            let base_ns = time_ns.unwrap_or(self.predictor.time_ns);
             let interval_ns = self.predictor.latest_interval_ns();
-            let start = Start { epoch: self.epoch, counts: self.counts, base_ns, interval_ns };
-            self.start = start;
-            self.predictor.restart(&start);
+            self.start = Start { epoch: self.epoch, counts: self.counts, base_ns, interval_ns };
+            self.predictor.restart(&self.start);
         }
         self.records += 1;
-        if let Some(time_ns) = time_ns {
-            let (first, last) = self.times.unwrap_or((time_ns, time_ns));
-            self.times = Some((first.min(time_ns), last.max(time_ns)));
-        }
+    }
+
+    #[inline]
+    fn see(&mut self, time_ns: u64) {
+        self.times = (self.times.0.min(time_ns), self.times.1.max(time_ns));
     }
 
     fn put(&mut self, column: usize, value: u64) {

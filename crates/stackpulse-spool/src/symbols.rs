@@ -1,13 +1,12 @@
 //! Names for addresses, kept in the spool itself.
 
-use crate::block::column;
+use crate::block::column::{self, ColumnEncoder};
 use crate::error::Damage;
 use crate::limits::{MAX_NAMES_RAW, MAX_STRING};
 use crate::record::ImageId;
 use crate::varint::{self, Cursor};
 use rustc_hash::FxHashMap;
 use std::fmt;
-use zstd::bulk::Compressor;
 
 /// The image an address lies in: ids count afresh in every epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -180,8 +179,8 @@ impl SymbolTable {
             return Err(Damage::OverLimit);
         }
         let mut payload = Vec::new();
-        let mut compressor = Compressor::new(NAMES_LEVEL).ok();
-        column::encode(&columns, compressor.as_mut(), &mut payload);
+        let encoder = ColumnEncoder::new(NAMES_LEVEL).or_else(|_| ColumnEncoder::new(0));
+        encoder.map_err(|_| Damage::BadCompression)?.encode(&columns, &mut payload);
         Ok(payload)
     }
 

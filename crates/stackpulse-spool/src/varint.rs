@@ -44,6 +44,12 @@ pub(crate) fn unfold(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
+/// Adds a folded difference, as [`put_difference`] wrote it.
+#[inline(always)]
+pub(crate) fn add_difference(from: u64, folded: u64) -> u64 {
+    from.wrapping_add(unfold(folded).cast_unsigned())
+}
+
 fn low_byte(value: u64) -> u8 {
     value.to_le_bytes()[0]
 }
@@ -116,15 +122,10 @@ impl<'a> Cursor<'a> {
         Err(Damage::BadNumber)
     }
 
-    #[inline(always)]
-    pub(crate) fn signed(&mut self) -> Result<i64, Damage> {
-        self.number().map(unfold)
-    }
-
     /// Reads what [`put_difference`] wrote.
     #[inline(always)]
     pub(crate) fn difference(&mut self, from: u64) -> Result<u64, Damage> {
-        Ok(from.wrapping_add(self.signed()?.cast_unsigned()))
+        Ok(add_difference(from, self.number()?))
     }
 
     #[inline(always)]

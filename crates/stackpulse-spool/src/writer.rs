@@ -1,6 +1,6 @@
 //! Records into a file, whole blocks at a time.
 
-use crate::block::column;
+use crate::block::column::ColumnEncoder;
 use crate::block::frame::{BlockHeader, BlockKind};
 use crate::encode::Encoder;
 use crate::end::{End, Outcome};
@@ -12,7 +12,6 @@ use crate::record::Record;
 use crate::sink::RecordSink;
 use std::fmt;
 use std::io::Write;
-use zstd::bulk::Compressor;
 
 /// How a spool is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +53,14 @@ impl WriterOptions {
 pub struct Writer<W> {
     out: W,
     encoder: Encoder,
-    compressor: Option<Compressor<'static>>,
+    columns: ColumnEncoder,
     options: WriterOptions,
     index: Index,
     sequence: u32,
     written: u64,
     failed: bool,
+    /// Until the block has this many records, samples alone cannot fill it.
+    look_at: u64,
     /// The payload being put together; kept for its memory.
     payload: Vec<u8>,
 }
@@ -71,22 +72,20 @@ impl<W: Write> Writer<W> {
     ///
     /// Those of `out`, and of the compressor's memory.
     pub fn new(mut out: W, options: WriterOptions) -> Result<Self, WriteError> {
-        let compressor = match options.compression_level {
-            0 => None,
-            level => Some(Compressor::new(level)?),
-        };
+        let columns = ColumnEncoder::new(options.compression_level)?;
         let header = header::encode();
         out.write_all(&header)?;
         out.flush()?;
         Ok(Self {
             out,
             encoder: Encoder::new(),
-            compressor,
+            columns,
             options,
             index: Index::default(),
             sequence: 0,
             written: header.len() as u64,
             failed: false,
+            look_at: 0,
             payload: Vec::new(),
         })
     }
@@ -115,7 +114,7 @@ impl<W: Write> Writer<W> {
         let mut payload = std::mem::take(&mut self.payload);
         payload.clear();
         preface.encode(&mut payload);
-        column::encode(self.encoder.columns(), self.compressor.as_mut(), &mut payload);
+        self.columns.encode(self.encoder.columns(), &mut payload);
         self.index.push(IndexEntry {
             offset: self.written,
             epoch: start.epoch,
@@ -126,6 +125,7 @@ impl<W: Write> Writer<W> {
         let written = self.write_block(BlockKind::RECORDS, &payload);
         self.payload = payload;
         self.encoder.restart();
+        self.look_at = 0;
         written
     }
 
@@ -238,12 +238,21 @@ impl<W: Write> RecordSink for Writer<W> {
             return Err(WriteError::Ended);
         }
         self.encoder.encode(record).map_err(WriteError::Invalid)?;
-        if self.encoder.len() >= self.options.block_bytes.min(LARGEST_BLOCK) {
+        if matches!(record, Record::Sample(_)) && self.encoder.records() < self.look_at {
+            return Ok(());
+        }
+        let limit = self.options.block_bytes.min(LARGEST_BLOCK);
+        let room = limit.saturating_sub(self.encoder.len());
+        self.look_at = self.encoder.records() + (room / LONGEST_SAMPLE) as u64;
+        if room == 0 {
             self.publish()?;
         }
         Ok(())
     }
 }
+
+/// More bytes than any sample takes in its columns.
+const LONGEST_SAMPLE: usize = 64;
 
 /// Blocks are published at this size at the latest: with the longest record after it, within the limits.
 const LARGEST_BLOCK: usize = 2 << 20;

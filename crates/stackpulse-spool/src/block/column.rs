@@ -3,6 +3,7 @@
 use crate::error::Damage;
 use crate::limits::MAX_NAMES_RAW;
 use crate::varint::{self, Cursor};
+use std::io;
 use zstd::bulk::{Compressor, Decompressor};
 
 /// How a column's bytes are stored.
@@ -12,36 +13,56 @@ const ZSTD: u8 = 1;
 /// Columns shorter than this are not worth a compressed frame's own header.
 const LEAST_COMPRESSED: usize = 24;
 
-/// Appends a table of the columns, then their bytes.
-pub(crate) fn encode(
-    columns: &[Vec<u8>],
-    mut compressor: Option<&mut Compressor<'static>>,
-    out: &mut Vec<u8>,
-) {
-    let mut data = Vec::new();
-    varint::put(out, columns.len() as u64);
-    for column in columns {
-        let compressed = match &mut compressor {
-            Some(compressor) if column.len() >= LEAST_COMPRESSED => {
-                compressor.compress(column).ok()
-            }
-            _ => None,
+/// Puts the columns of block after block together; its buffers are used again for each.
+pub(crate) struct ColumnEncoder {
+    /// None stores columns as they are.
+    compressor: Option<Compressor<'static>>,
+    /// One column, compressed.
+    compressed: Vec<u8>,
+    /// The bytes of all columns so far.
+    data: Vec<u8>,
+}
+
+impl ColumnEncoder {
+    /// Makes one for a zstd level; zero stores columns as they are.
+    pub(crate) fn new(level: i32) -> io::Result<Self> {
+        let compressor = match level {
+            0 => None,
+            level => Some(Compressor::new(level)?),
         };
-        match compressed.filter(|compressed| compressed.len() < column.len()) {
-            Some(compressed) => {
+        Ok(Self { compressor, compressed: Vec::new(), data: Vec::new() })
+    }
+
+    /// Appends a table of the columns, then their bytes.
+    pub(crate) fn encode(&mut self, columns: &[Vec<u8>], out: &mut Vec<u8>) {
+        self.data.clear();
+        varint::put(out, columns.len() as u64);
+        for column in columns {
+            if self.compress(column) {
                 out.push(ZSTD);
                 varint::put(out, column.len() as u64);
-                varint::put(out, compressed.len() as u64);
-                data.extend_from_slice(&compressed);
-            }
-            None => {
+                varint::put(out, self.compressed.len() as u64);
+                self.data.extend_from_slice(&self.compressed);
+            } else {
                 out.push(RAW);
                 varint::put(out, column.len() as u64);
-                data.extend_from_slice(column);
+                self.data.extend_from_slice(column);
             }
         }
+        out.extend_from_slice(&self.data);
     }
-    out.extend_from_slice(&data);
+
+    /// Compresses a column; whether that makes it smaller.
+    fn compress(&mut self, column: &[u8]) -> bool {
+        let Some(compressor) = &mut self.compressor else { return false };
+        if column.len() < LEAST_COMPRESSED {
+            return false;
+        }
+        self.compressed.clear();
+        self.compressed.reserve(zstd::zstd_safe::compress_bound(column.len()));
+        let len = compressor.compress_to_buffer(column, &mut self.compressed);
+        len.is_ok_and(|len| len < column.len())
+    }
 }
 
 /// What is wanted of a block's columns.
@@ -52,7 +73,7 @@ pub(crate) struct Selection<P> {
     pub(crate) is_wanted: P,
 }
 
-/// Reads what [`encode`] wrote into as many buffers as there must be columns, as far as they are selected.
+/// Reads what [`ColumnEncoder::encode`] wrote into as many buffers as there must be columns, as far as they are selected.
 ///
 /// The buffers keep their memory for the next block, up to about the limit in all.
 pub(crate) fn decode(

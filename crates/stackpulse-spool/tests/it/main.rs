@@ -8,6 +8,7 @@
 
 #[allow(unreachable_pub, reason = "the fuzz targets make it public")]
 mod agree;
+mod allocation;
 mod crafted;
 mod damage;
 mod every_kind;
