@@ -27,10 +27,10 @@ fn sample(at: u64) -> Record<'static> {
     Record::Sample(Sample {
         time_ns: at * 250_000 + at * at % 3000,
         thread: ThreadId(0),
-        cpu: u32::from(at % 3 == 0),
+        cpu: u32::from(at.is_multiple_of(3)),
         weight: 250_000,
-        leaf: FrameId(u32::from(at % 5 == 0)),
-        callers: StackId(u32::from(at % 7 == 0)),
+        leaf: FrameId(u32::from(at.is_multiple_of(5))),
+        callers: StackId(u32::from(at.is_multiple_of(7))),
     })
 }
 
