@@ -48,6 +48,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Info(args) => commands::info::run(&args).map(|()| 0),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Export(args) => commands::export::run(&args).map(|()| 0),
+        Command::Import(args) => commands::import::run(&args).map(|()| 0),
         Command::Demo(args) => commands::demo::run(&args),
         Command::DemoWorkload(args) => commands::demo::burn(&args).map(|()| 0),
     }

@@ -10,6 +10,7 @@ use stackpulse_spool::{
 use stackpulse_symbolize::{
     Call, ImageQuery, Lookup, Origin, Reason, Symbolizer, SymbolizerOptions, demangle,
 };
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Names every place of the stacks.
@@ -37,9 +38,9 @@ pub(crate) fn resolve(
 }
 
 /// Looks up every place of the stacks, for storing.
-pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>) -> SymbolTable {
-    let mut symbolizer =
-        Symbolizer::new(SymbolizerOptions { boot_id, ..SymbolizerOptions::default() });
+pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>, symfs: Option<PathBuf>) -> SymbolTable {
+    let options = SymbolizerOptions { boot_id, symfs, ..SymbolizerOptions::default() };
+    let mut symbolizer = Symbolizer::new(options);
     let recorded = RecordedNames::of(stacks);
     let mut builder = SymbolTableBuilder::new();
     for (image, places) in (0u32..).zip(stacks.places_by_image()) {

@@ -82,7 +82,7 @@ fn kind_of(path: &Path) -> &'static str {
             "an ELF file; to record that program use `stackpulse record -- PROGRAM`"
         }
         first if first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") => {
-            "a perf.data file; `perf script` or `perf report` reads it"
+            "a perf.data file; `stackpulse import` makes a spool of it"
         }
         [0x1f, 0x8b, ..] => "gzip data; if it holds a spool, unpack it first with gunzip",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {

@@ -2,16 +2,19 @@
 
 #[cfg(feature = "capture")]
 use crate::capture::lease::Lease;
+use std::ops::Range;
+use std::sync::Arc;
 #[cfg(feature = "capture")]
 use std::sync::mpsc::SyncSender;
 
-/// A sample's bytes: in ring memory, in a pooled buffer, or owned. Given back to where they came from when dropped.
+/// A sample's bytes: in ring memory, in a pooled buffer, in a shared block, or owned. Given back to where they came from when dropped.
 #[derive(Debug)]
 pub struct Payload(Place);
 
 #[derive(Debug)]
 enum Place {
     Owned(Box<[u8]>),
+    Shared(Arc<Vec<u8>>, Range<usize>),
     #[cfg(feature = "capture")]
     Pooled(PooledBuffer),
     #[cfg(feature = "capture")]
@@ -40,11 +43,19 @@ impl Payload {
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             Place::Owned(bytes) => bytes,
+            Place::Shared(block, range) => block.get(range.clone()).unwrap_or_default(),
             #[cfg(feature = "capture")]
             Place::Pooled(buffer) => &buffer.bytes,
             #[cfg(feature = "capture")]
             Place::Ring(lease) => lease.bytes(),
         }
+    }
+
+    /// Takes part of a block that other samples lie in as well, as when a file is read in blocks. A range that does not lie
+    /// within the block reads as empty.
+    #[must_use]
+    pub fn shared(block: Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        Self(Place::Shared(block, range))
     }
 
     #[cfg(feature = "capture")]

@@ -37,30 +37,13 @@ impl Summary {
             ("copied_bytes".to_owned(), capture.copied_bytes),
             ("copied_samples".to_owned(), capture.copied_samples),
             ("events_lost".to_owned(), capture.lost),
-            ("frame_pointer.generated".to_owned(), unwound.frame_pointer_generated),
-            ("frame_pointer.image".to_owned(), unwound.frame_pointer_image),
-            ("images_unreadable".to_owned(), unwound.images_unreadable),
-            ("lifecycle_gaps".to_owned(), unwound.gaps),
-            ("maps_refreshed".to_owned(), unwound.maps_refreshed),
             ("records_bad".to_owned(), capture.bad_records),
             ("records_other".to_owned(), capture.other_records),
             ("rings_bad".to_owned(), capture.bad_rings),
-            ("samples_seen".to_owned(), unwound.samples_seen),
-            ("samples_written".to_owned(), unwound.samples_written),
-            ("skipped.idle".to_owned(), unwound.skipped_idle),
-            ("skipped.kernel_mode".to_owned(), unwound.skipped_kernel),
-            ("skipped.without_frame".to_owned(), unwound.skipped_without_frame),
-            ("skipped.without_task".to_owned(), unwound.skipped_without_task),
             ("skipped.without_time".to_owned(), capture.without_time),
             ("throttles".to_owned(), capture.throttles),
-            ("user_callchain_ignored".to_owned(), unwound.user_callchain_ignored),
-            ("with_32_bit_registers".to_owned(), unwound.with_32_bit_registers),
-            ("without_registers".to_owned(), unwound.without_registers),
         ];
-        let reasons = Unwound::REASONS.iter().zip(unwound.truncated);
-        counters.extend(reasons.map(|(&reason, count)| {
-            (format!("truncated.{}", stackpulse_spool::text::truncation(reason)), count)
-        }));
+        counters.extend(unwound.counters());
         counters.sort();
         Self {
             events_seen: unwound.samples_seen,

@@ -8,10 +8,14 @@ mod image;
 mod image_cache;
 mod maps;
 mod output;
+#[cfg(feature = "perf-data")]
+pub mod perf_data;
 mod process;
 #[cfg(feature = "procfs")]
 pub mod procfs;
 mod registers;
+#[cfg(feature = "procfs")]
+mod regular_file;
 mod sample;
 mod source;
 mod stats;

@@ -50,6 +50,31 @@ impl Statistics {
         Truncation::NoRegisters,
     ];
 
+    /// Returns all counters with the names that spools give them.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let named = [
+            ("frame_pointer.generated", self.frame_pointer_generated),
+            ("frame_pointer.image", self.frame_pointer_image),
+            ("images_unreadable", self.images_unreadable),
+            ("lifecycle_gaps", self.gaps),
+            ("maps_refreshed", self.maps_refreshed),
+            ("samples_seen", self.samples_seen),
+            ("samples_written", self.samples_written),
+            ("skipped.idle", self.skipped_idle),
+            ("skipped.kernel_mode", self.skipped_kernel),
+            ("skipped.without_frame", self.skipped_without_frame),
+            ("skipped.without_task", self.skipped_without_task),
+            ("user_callchain_ignored", self.user_callchain_ignored),
+            ("with_32_bit_registers", self.with_32_bit_registers),
+            ("without_registers", self.without_registers),
+        ];
+        let truncated = Self::REASONS.iter().zip(self.truncated).map(|(&reason, count)| {
+            (format!("truncated.{}", stackpulse_spool::text::truncation(reason)), count)
+        });
+        named.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(truncated).collect()
+    }
+
     pub(crate) fn saw_truncation(&mut self, reason: Truncation) {
         let at = Self::REASONS.iter().position(|&known| known == reason);
         if let Some(count) = at.and_then(|at| self.truncated.get_mut(at)) {

@@ -1,9 +1,11 @@
 //! What was typed.
 
 mod duration;
+mod import;
 mod record;
 mod report;
 
+pub(crate) use import::ImportArgs;
 pub(crate) use record::{EventName, Rate, RecordArgs};
 pub(crate) use report::{
     DemoArgs, ExportArgs, FileArgs, Format, GroupBy, ReportArgs, SymbolArgs, TreeKind,
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     Verify(FileArgs),
     /// Write a spool's stacks in another form
     Export(ExportArgs),
+    /// Turn a perf.data file with user stacks into a spool
+    Import(ImportArgs),
     /// Record a small built-in workload and show its report
     Demo(DemoArgs),
     /// The workload that `demo` records

@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod record;
 pub(crate) mod report;

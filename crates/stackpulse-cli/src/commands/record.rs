@@ -290,7 +290,7 @@ fn conclude(
     let mut unnamed = None;
     if !args.no_symbols {
         let loaded = open::load(&args.output)?;
-        let table = names::table(&loaded.stacks, loaded.boot_id);
+        let table = names::table(&loaded.stacks, loaded.boot_id, None);
         unnamed = names::unnamed(&loaded.stacks, &table);
         append_symbols(&mut file, &table).map_err(|error| {
             own_failure(format!(

@@ -32,17 +32,8 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
         closing.path.display(),
         bytes(closing.bytes),
     )?;
-    let events = summary.samples_written.saturating_add(summary.events_lost);
-    match summary.events_lost {
-        0 => writeln!(out, "  lost: none")?,
-        lost => writeln!(
-            out,
-            "  lost: {} ({:.2}%); use a lower rate (-F), smaller stacks (-g dwarf,8192) or larger rings (-m)",
-            plural(lost, "event"),
-            percent(lost, events)
-        )?,
-    }
-    print_truncation(summary, out)?;
+    print_loss(summary.samples_written, summary.events_lost, out)?;
+    print_truncation(summary.samples_written, &summary.counters, out)?;
     if let Some(unnamed) = &closing.unnamed {
         writeln!(
             out,
@@ -79,9 +70,26 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
     Ok(())
 }
 
-fn print_truncation(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
-    let reasons = summary
-        .counters
+/// Says how many events the kernel dropped.
+pub(crate) fn print_loss(samples: u64, lost: u64, out: &mut impl Write) -> io::Result<()> {
+    if lost == 0 {
+        return writeln!(out, "  lost: none");
+    }
+    writeln!(
+        out,
+        "  lost: {} ({:.2}%); use a lower rate (-F), smaller stacks (-g dwarf,8192) or larger rings (-m)",
+        plural(lost, "event"),
+        percent(lost, samples.saturating_add(lost))
+    )
+}
+
+/// Says how many stacks of these samples are cut, and the main reason.
+pub(crate) fn print_truncation(
+    samples: u64,
+    counters: &[(String, u64)],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let reasons = counters
         .iter()
         .filter_map(|(name, count)| Some((name.strip_prefix("truncated.")?, *count)));
     let Some((reason, _)) = reasons.max_by_key(|&(_, count)| count).filter(|&(_, count)| count > 0)
@@ -95,11 +103,14 @@ fn print_truncation(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
         }
         _ => "",
     };
+    let truncated = counters
+        .iter()
+        .filter(|(name, _)| name.starts_with("truncated."))
+        .fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
     writeln!(
         out,
-        "  truncated stacks: {} ({:.2}%), most by {reason}{remedy}",
-        summary.truncated,
-        percent(summary.truncated, summary.samples_written)
+        "  truncated stacks: {truncated} ({:.2}%), most by {reason}{remedy}",
+        percent(truncated, samples)
     )
 }
 

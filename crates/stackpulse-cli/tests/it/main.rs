@@ -9,4 +9,5 @@
 mod bad_input;
 mod faults;
 mod harness;
+mod import;
 mod live;

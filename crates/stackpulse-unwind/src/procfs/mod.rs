@@ -57,14 +57,14 @@ impl ProcessSource for Procfs {
 }
 
 /// When the file was last changed, nanoseconds since 1970 UTC.
-fn modified_ns(metadata: &fs::Metadata) -> u64 {
+pub(crate) fn modified_ns(metadata: &fs::Metadata) -> u64 {
     let seconds = u64::try_from(metadata.mtime()).unwrap_or_default();
     let rest = u64::try_from(metadata.mtime_nsec()).unwrap_or_default();
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
 /// The vDSO of this process: the kernel shows every process the same.
-fn own_vdso() -> Option<Vec<u8>> {
+pub(crate) fn own_vdso() -> Option<Vec<u8>> {
     let text = fs::read("/proc/self/maps").ok()?;
     let line = maps::parse(&text).find(|line| &*line.path == b"[vdso]")?;
     let len = usize::try_from(line.end_avma - line.start_avma).ok()?;

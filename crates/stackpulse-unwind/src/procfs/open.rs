@@ -1,15 +1,13 @@
 //! Opening the very file that a process maps.
 
 use crate::image::ImageError;
+use crate::regular_file;
 use crate::source::ImageRequest;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Opening a FIFO or a device must not wait: `O_NONBLOCK` of open(2), the same on x86-64 and AArch64.
-const O_NONBLOCK: i32 = 0o4000;
 
 /// Tries the places where the file may be had, from the surest on.
 ///
@@ -45,12 +43,7 @@ pub(super) fn open(request: &ImageRequest<'_>) -> Result<File, ImageError> {
 }
 
 fn open_checked(place: &Path, request: &ImageRequest<'_>) -> Result<File, ImageError> {
-    let opened = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(place);
-    let file = opened.map_err(|_| ImageError::Unreadable)?;
-    let metadata = file.metadata().map_err(|_| ImageError::Unreadable)?;
-    if !metadata.is_file() {
-        return Err(ImageError::NotAFile);
-    }
+    let (file, metadata) = regular_file::open(place)?;
     // Overlay file systems tell other device numbers through stat than through maps; the inode is the file's own.
     let is_same = request.file.inode == 0 || metadata.ino() == request.file.inode;
     if is_same { Ok(file) } else { Err(ImageError::Replaced) }

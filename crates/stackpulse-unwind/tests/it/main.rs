@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
 
 mod lifecycle;
+#[cfg(feature = "perf-data")]
+mod perf_file;
 mod script;
 mod stacks;
