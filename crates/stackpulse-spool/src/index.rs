@@ -1,6 +1,7 @@
 //! Where the blocks of a file are, by time.
 
 use crate::error::Damage;
+use crate::limits::MAX_INDEX;
 use crate::varint::{self, Cursor};
 
 /// One block of records.
@@ -18,6 +19,45 @@ pub(crate) struct IndexEntry {
     pub(crate) samples: u64,
 }
 
+/// An index being written, kept as it will be stored: a week of blocks takes some ten megabytes.
+#[derive(Debug, Default)]
+pub(crate) struct IndexBuilder {
+    count: u64,
+    entries: Vec<u8>,
+    last_offset: u64,
+    last_first_ns: u64,
+    is_too_long: bool,
+}
+
+impl IndexBuilder {
+    /// Adds the next block.
+    pub(crate) fn push(&mut self, entry: &IndexEntry) {
+        if self.is_too_long {
+            return;
+        }
+        let out = &mut self.entries;
+        varint::put(out, entry.offset.wrapping_sub(self.last_offset));
+        varint::put(out, u64::from(entry.epoch));
+        varint::put_difference(out, entry.first_ns, self.last_first_ns);
+        varint::put(out, entry.last_ns.wrapping_sub(entry.first_ns));
+        varint::put(out, entry.samples);
+        (self.last_offset, self.last_first_ns) = (entry.offset, entry.first_ns);
+        self.count += 1;
+        if self.entries.len() > MAX_INDEX {
+            self.is_too_long = true;
+            self.entries = Vec::new();
+        }
+    }
+
+    /// Returns the payload of the index block; `None` if it would be too long.
+    pub(crate) fn encode(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        varint::put(&mut out, self.count);
+        out.extend_from_slice(&self.entries);
+        (!self.is_too_long).then_some(out)
+    }
+}
+
 /// The blocks of records, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
@@ -25,27 +65,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn push(&mut self, entry: IndexEntry) {
-        self.entries.push(entry);
-    }
-
     pub(crate) fn into_entries(self) -> Vec<IndexEntry> {
         self.entries
-    }
-
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut last = (0u64, 0u64);
-        varint::put(&mut out, self.entries.len() as u64);
-        for entry in &self.entries {
-            varint::put(&mut out, entry.offset.wrapping_sub(last.0));
-            varint::put(&mut out, u64::from(entry.epoch));
-            varint::put_difference(&mut out, entry.first_ns, last.1);
-            varint::put(&mut out, entry.last_ns.wrapping_sub(entry.first_ns));
-            varint::put(&mut out, entry.samples);
-            last = (entry.offset, entry.first_ns);
-        }
-        out
     }
 
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, Damage> {

@@ -30,6 +30,9 @@ pub const MAX_FRAMES: u32 = 1 << 22;
 /// Most stack nodes of an epoch.
 pub const MAX_NODES: u32 = 1 << 24;
 
+/// Longest index a writer keeps and writes, in bytes; a longer one is left out, and readers look through the blocks.
+pub const MAX_INDEX: usize = 16 << 20;
+
 /// Most damaged places a reader tells apart; those beyond are told together with the one before them.
 pub const MAX_DAMAGED: usize = 4096;
 

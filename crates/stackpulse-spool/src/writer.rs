@@ -6,7 +6,7 @@ use crate::encode::Encoder;
 use crate::end::{End, Outcome};
 use crate::error::WriteError;
 use crate::header;
-use crate::index::{Index, IndexEntry};
+use crate::index::{IndexBuilder, IndexEntry};
 use crate::preface::Preface;
 use crate::record::Record;
 use crate::sink::RecordSink;
@@ -55,7 +55,7 @@ pub struct Writer<W> {
     encoder: Encoder,
     columns: ColumnEncoder,
     options: WriterOptions,
-    index: Index,
+    index: IndexBuilder,
     sequence: u32,
     written: u64,
     failed: bool,
@@ -81,7 +81,7 @@ impl<W: Write> Writer<W> {
             encoder: Encoder::new(),
             columns,
             options,
-            index: Index::default(),
+            index: IndexBuilder::default(),
             sequence: 0,
             written: header.len() as u64,
             failed: false,
@@ -115,7 +115,7 @@ impl<W: Write> Writer<W> {
         payload.clear();
         preface.encode(&mut payload);
         self.columns.encode(self.encoder.columns(), &mut payload);
-        self.index.push(IndexEntry {
+        self.index.push(&IndexEntry {
             offset: self.written,
             epoch: start.epoch,
             first_ns,
@@ -173,9 +173,11 @@ impl<W: Write> Writer<W> {
 
     fn write_end(&mut self, outcome: Outcome) -> Result<(), WriteError> {
         self.publish()?;
-        let index_offset = self.written;
-        let index = self.index.encode();
-        self.write_block(BlockKind::INDEX, &index)?;
+        let mut index_offset = 0;
+        if let Some(index) = self.index.encode() {
+            index_offset = self.written;
+            self.write_block(BlockKind::INDEX, &index)?;
+        }
         let end = End { outcome, index_offset, names_offset: 0 };
         self.write_block(BlockKind::END, &end.encode())
     }

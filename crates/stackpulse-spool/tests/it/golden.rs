@@ -82,3 +82,14 @@ fn a_reader_written_from_the_page_agrees_with_every_golden_text() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     assert_eq!(String::from_utf8(run.stdout).unwrap(), texts.concat());
 }
+
+#[test]
+fn the_page_of_the_format_shows_a_golden_file_byte_by_byte() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../../docs/spool-format.md")).unwrap();
+    let example = page.split("## 9. ").nth(1).unwrap().split("```").nth(1).unwrap();
+    let bytes = example.lines().filter_map(|line| line.split('|').next());
+    let bytes = bytes.flat_map(str::split_whitespace);
+    let bytes: Vec<u8> = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    assert_eq!(bytes, fs::read(root.join("tests/golden/v1/sample.spool")).unwrap());
+}

@@ -106,6 +106,45 @@ fn a_full_disk_is_told_once_and_leaves_the_published_blocks() {
     assert!(published > 0 && matches!(state, State::Torn { .. }));
 }
 
+/// An output that is interrupted before every write, and takes little at once.
+#[derive(Default)]
+struct Busy(Vec<u8>, bool);
+
+impl std::io::Write for Busy {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        let len = bytes.len().min(5);
+        self.0.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn interruptions_and_short_writes_change_nothing() {
+    let mut writer = Writer::new(Busy::default(), WriterOptions::default()).unwrap();
+    every_kind().iter().for_each(|record| writer.record(record).unwrap());
+    let bytes = writer.finish().unwrap().0.0;
+    assert_eq!(bytes, write(&every_kind(), WriterOptions::default()));
+}
+
+#[test]
+fn a_reader_that_went_away_is_told_and_the_pipe_comes_back() {
+    let (read, write) = std::io::pipe().unwrap();
+    let mut writer = Writer::new(write, WriterOptions::default()).unwrap();
+    drop(read);
+    writer.record(&Record::Pause { time_ns: 1, paused: true }).unwrap();
+    let unfinished = writer.finish().unwrap_err();
+    let stackpulse_spool::WriteError::Io(error) = &unfinished.error else { panic!("{unfinished}") };
+    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -4,10 +4,10 @@ use crate::records::{choices, every_kind, lines, sequence, write};
 use crate::shared::{Reader, Shared};
 use proptest::prelude::*;
 use stackpulse_spool::{
-    Frame, FrameId, Process, ProcessId, ReadError, Record, RecordSink, Sample, Snapshot, StackId,
-    StackRun, State, Thread, ThreadId, Truncation, Writer, WriterOptions, text,
+    Frame, FrameId, Process, ProcessId, ReadError, Record, RecordSink, Replay, Sample, Snapshot,
+    StackId, StackRun, State, Thread, ThreadId, Truncation, Writer, WriterOptions, limits, text,
 };
-use std::io::{Cursor, Read, Seek};
+use std::io::{Cursor, Read, Seek, Write};
 
 /// Reads on to the end, as lines of text.
 fn rest<F: Read + Seek>(snapshot: &mut Snapshot<F>) -> Vec<String> {
@@ -132,6 +132,69 @@ fn a_directory_is_an_error_of_the_file() {
     if let Ok(directory) = directory {
         assert!(matches!(Snapshot::open(directory), Err(ReadError::Io { .. })));
     }
+}
+
+/// Keeps the last bytes that were written to it.
+#[derive(Default)]
+struct End(Vec<u8>);
+
+impl std::io::Write for End {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.drain(..self.0.len().saturating_sub(24));
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_index_that_would_be_too_long_is_left_out() {
+    let options = WriterOptions::default().compression_level(0).block_bytes(1);
+    let mut writer = Writer::new(End::default(), options).unwrap();
+    // Entries of 14 bytes or more each.
+    for at in 0..limits::MAX_INDEX as u64 / 13 {
+        let start_ns = (at % 2) << 62;
+        writer.record(&Record::Gap { start_ns, end_ns: start_ns + (1 << 62) }).unwrap();
+    }
+    let end = writer.finish().unwrap().0.0;
+    // The end block's offset of the index.
+    assert_eq!(end[end.len() - 16..end.len() - 8], [0; 8]);
+}
+
+#[test]
+fn a_pipe_can_be_read_once_and_not_sought_in() {
+    let (bytes, lines) = recording(200);
+    let pipe = |bytes: Vec<u8>| {
+        let (read, mut write) = std::io::pipe().unwrap();
+        std::thread::spawn(move || write.write_all(&bytes));
+        read
+    };
+    let mut replay = Replay::open(pipe(bytes.clone())).unwrap();
+    let mut found = Vec::new();
+    while let Some(record) = replay.next().unwrap() {
+        found.push(text::line(&record).to_string());
+    }
+    assert_eq!(found, lines);
+    // A pipe as a file, for it cannot be sought in.
+    let file = std::fs::File::from(std::os::fd::OwnedFd::from(pipe(bytes)));
+    assert!(matches!(Snapshot::open(file), Err(ReadError::Io { .. })));
+}
+
+#[test]
+fn a_file_that_has_grown_since_it_was_opened_is_read_as_it_was() {
+    let (bytes, _) = recording(200);
+    let half = bytes.len() / 2;
+    let file = Shared::default();
+    file.bytes_mut().extend_from_slice(&bytes[..half]);
+    let mut snapshot = Snapshot::open(Reader::of(&file)).unwrap();
+    file.bytes_mut().extend_from_slice(&bytes[half..]);
+    let found = rest(&mut snapshot);
+    let mut expected = Snapshot::open(Cursor::new(&bytes[..half])).unwrap();
+    assert_eq!(found, rest(&mut expected));
+    assert!(!found.is_empty() && matches!(snapshot.state(), State::Torn { .. }));
 }
 
 #[test]
