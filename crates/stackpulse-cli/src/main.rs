@@ -10,6 +10,7 @@ mod names;
 mod open;
 mod output;
 mod render;
+mod select;
 mod signals;
 
 use args::{Args, Command};
@@ -50,6 +51,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => commands::export::run(&args).map(|()| 0),
         Command::Import(args) => commands::import::run(&args).map(|()| 0),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Completions(args) => commands::completions::run(&args).map(|()| 0),
+        Command::Man(args) => commands::man::run(&args).map(|()| 0),
         Command::DemoWorkload(args) => commands::demo::burn(&args).map(|()| 0),
     }
 }

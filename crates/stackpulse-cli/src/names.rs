@@ -215,6 +215,8 @@ impl Readable {
 pub(crate) struct Unnamed {
     pub(crate) samples: u64,
     pub(crate) module: String,
+    /// The build id of that module; empty if it has none.
+    pub(crate) build_id: Box<[u8]>,
 }
 
 /// Counts the samples that the table has no name for.
@@ -233,6 +235,7 @@ pub(crate) fn unnamed(stacks: &Stacks, table: &SymbolTable) -> Option<Unnamed> {
     }
     let (&most, _) =
         by_image.iter().max_by_key(|&(&image, &count)| (count, std::cmp::Reverse(image)))?;
-    let module = module_name(&stacks.images[most as usize]);
-    Some(Unnamed { samples: by_image.values().sum(), module })
+    let image = &stacks.images[most as usize];
+    let (module, build_id) = (module_name(image), image.build_id.clone());
+    Some(Unnamed { samples: by_image.values().sum(), module, build_id })
 }

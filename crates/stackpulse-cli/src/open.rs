@@ -1,8 +1,12 @@
 //! Opening a spool, with a clear sentence for whatever else the file is.
 
+use crate::args::SelectArgs;
 use crate::failure::Failure;
 use crate::render::plural;
-use stackpulse_export::{Loader, Stacks};
+use crate::render::summary::why_none;
+use crate::{names, select};
+use rustc_hash::FxHashMap;
+use stackpulse_export::{Loader, Profile, Stacks};
 use stackpulse_spool::{ReadError, Record, Replay, State, SymbolTable};
 use std::fs::File;
 use std::io::Read;
@@ -17,6 +21,40 @@ pub(crate) struct Loaded {
     pub(crate) boot_id: Vec<u8>,
     /// What is to be known before believing it: one sentence each.
     pub(crate) notes: Vec<String>,
+    /// Counters, length and rate, which tell why there may be no samples.
+    made: Made,
+}
+
+/// How a recording went.
+#[derive(Debug, Default)]
+struct Made {
+    counters: FxHashMap<String, u64>,
+    start_ns: u64,
+    end_ns: u64,
+    rate_hz: u32,
+}
+
+/// The samples of a spool that were asked for, with names.
+pub(crate) struct Opened {
+    pub(crate) profile: Profile,
+    /// What is to be known before believing it: one sentence each.
+    pub(crate) notes: Vec<String>,
+    made: Made,
+}
+
+impl Opened {
+    /// Why there are no samples.
+    pub(crate) fn why_none(&self) -> String {
+        let left_out = self.profile.stacks.left_out;
+        if left_out > 0 {
+            return format!("none of {left_out} passes the filters");
+        }
+        if !self.notes.is_empty() {
+            return "none could be read, or none had been published".to_owned();
+        }
+        let counter = |name: &str| self.made.counters.get(name).copied().unwrap_or_default();
+        why_none(counter, self.made.end_ns.saturating_sub(self.made.start_ns), self.made.rate_hz)
+    }
 }
 
 /// Opens a spool for one pass.
@@ -95,9 +133,23 @@ fn kind_of(path: &Path) -> &'static str {
 
 /// Reads a whole spool.
 pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
+    load_with(path, Loader::default())
+}
+
+/// Reads the samples of a spool that were asked for, and names them.
+pub(crate) fn profile(path: &Path, args: &SelectArgs) -> Result<Opened, Failure> {
+    let filter = select::sample_filter(path, args)?;
+    let loaded = load_with(path, Loader::with_filter(filter))?;
+    let mut profile =
+        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
+    profile.keep(&select::name_filter(args));
+    Ok(Opened { profile, notes: loaded.notes, made: loaded.made })
+}
+
+fn load_with(path: &Path, mut loader: Loader) -> Result<Loaded, Failure> {
     let mut replay = replay(path)?;
-    let mut loader = Loader::default();
     let mut boot_id = Vec::new();
+    let mut made = Made::default();
     let mut lost = 0u64;
     loop {
         match replay.next_with_tables() {
@@ -106,6 +158,14 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
                 match record {
                     Record::Host(host) => boot_id = host.boot_id.to_vec(),
                     Record::Lost { events, .. } => lost = lost.saturating_add(events),
+                    Record::Settings(settings) => {
+                        (made.start_ns, made.rate_hz) =
+                            (settings.start_monotonic_ns, settings.rate_hz);
+                    }
+                    Record::Counter { name, value } => {
+                        made.counters.insert(String::from_utf8_lossy(name).into_owned(), value);
+                    }
+                    Record::End { time_ns } => made.end_ns = time_ns,
                     _ => {}
                 }
                 loader.take(&record, tables);
@@ -128,7 +188,26 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
             plural(blocks, "damaged block")
         ));
     }
-    Ok(Loaded { stacks: loader.finish(), symbols: replay.take_names(), boot_id, notes })
+    Ok(Loaded { stacks: loader.finish(), symbols: replay.take_names(), boot_id, notes, made })
+}
+
+/// When the kernel dropped the first and the last events, if it did: since the recording's start.
+pub(crate) fn lost_span_ns(path: &Path) -> Result<Option<(u64, u64)>, Failure> {
+    let mut replay = replay(path)?;
+    let (mut start_ns, mut span) = (0, None::<(u64, u64)>);
+    loop {
+        match replay.next() {
+            Ok(Some(Record::Settings(settings))) => start_ns = settings.start_monotonic_ns,
+            Ok(Some(Record::Lost { time_ns, .. })) => {
+                let after = time_ns.saturating_sub(start_ns);
+                let (first, last) = span.unwrap_or((after, after));
+                span = Some((first.min(after), last.max(after)));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(span),
+            Err(error) => return Err(Failure::new(explain(path, &error))),
+        }
+    }
 }
 
 /// What to say of a spool that did not end as it should.

@@ -39,7 +39,15 @@ impl Output {
         }
         let is_new = fs::symlink_metadata(path).is_err();
         let created = is_new.then(|| path.to_path_buf());
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let mut options = File::options();
+        options.read(true).write(true);
+        // A new file is made by this call or not at all: no link that appears meanwhile is followed.
+        let options = if is_new { options.create_new(true) } else { options.truncate(true) };
+        let file = options.open(path).inspect(|file| {
+            if is_new {
+                give_to_caller(file);
+            }
+        });
         let undo = Undo { created, old };
         match file {
             Ok(file) => Ok((Self::File(file), undo)),
@@ -62,6 +70,15 @@ impl Output {
             }
             Self::Stdout(_) => None,
         }
+    }
+}
+
+/// Under sudo a new file belongs to who called it, so that it can be read without them.
+fn give_to_caller(file: &File) {
+    let id = |name| std::env::var(name).ok().and_then(|id| id.parse::<u32>().ok());
+    if let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
+        // Only root may give files away; for others there is nothing to do.
+        let _ = std::os::unix::fs::fchown(file, Some(user), Some(group));
     }
 }
 

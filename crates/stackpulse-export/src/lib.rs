@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod collapsed;
+mod filter;
 mod load;
 mod profile;
 mod stacks;
 
 pub use collapsed::write_collapsed;
+pub use filter::{NameFilter, SampleFilter};
 pub use load::Loader;
 pub use profile::{Call, Function, FunctionId, Mode, NamedCall, Naming, Profile, module_name};
 pub use stacks::{

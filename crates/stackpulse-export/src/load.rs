@@ -1,12 +1,13 @@
 //! From a spool's records to distinct stacks.
 
+use crate::filter::{NameMatches, SampleFilter};
 use crate::stacks::{
     Actor, Node, Place, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
 };
 use rustc_hash::FxHashMap;
 use stackpulse_spool::{
     Frame, ImageId, OwnedImage, Process, ProcessId, Record, Sample, StackId, StackRun, Tables,
-    Thread, ThreadId,
+    Thread, ThreadId, Truncation,
 };
 
 /// Brings the records of one spool together as [`Stacks`].
@@ -25,6 +26,13 @@ pub struct Loader {
     process_comms: Vec<u32>,
     /// The name of each of the profile's threads, where it has one of its own.
     thread_names: Vec<Option<u32>>,
+    filter: SampleFilter,
+    /// Which comms the filter's patterns match, as far as it was asked.
+    comm_matches: NameMatches,
+    thread_matches: NameMatches,
+    /// Stacks cut to the filter's depth: their node of callers.
+    cut: FxHashMap<(u32, u32), u32>,
+    cut_nodes: FxHashMap<(u32, u32), u32>,
     epoch: Epoch,
 }
 
@@ -61,6 +69,12 @@ impl ById {
 }
 
 impl Loader {
+    /// Makes a loader that counts only the samples that pass the filter.
+    #[must_use]
+    pub fn with_filter(filter: SampleFilter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+
     /// Takes the next record, and what has been defined up to it.
     pub fn take(&mut self, record: &Record<'_>, tables: &Tables) {
         if tables.epoch() != self.epoch.number {
@@ -157,10 +171,7 @@ impl Loader {
             Frame::Truncated(reason) => Place::Truncated(reason),
             Frame::Joined => Place::Joined,
         };
-        let at = *self.places.entry(place).or_insert_with(|| {
-            self.stacks.places.push(place);
-            index(self.stacks.places.len() - 1)
-        });
+        let at = self.place(place);
         self.epoch.places.set(id, at);
     }
 
@@ -178,14 +189,66 @@ impl Loader {
     fn count(&mut self, sample: &Sample) -> Option<()> {
         let thread = self.thread(sample.thread)?;
         let process = self.stacks.threads[thread as usize].process;
-        let comm =
-            self.thread_names[thread as usize].unwrap_or(self.process_comms[process as usize]);
+        let process_comm = self.process_comms[process as usize];
+        let comm = self.thread_names[thread as usize].unwrap_or(process_comm);
         let callers = self.node(sample.callers)?;
         let leaf = self.epoch.places.get(sample.leaf.0)?;
+        let task =
+            (self.stacks.processes[process as usize].pid, self.stacks.threads[thread as usize].tid);
+        let comms = &self.stacks.comms;
+        if !self.filter.admits(sample.time_ns, task)
+            || !self.comm_matches.matches(self.filter.comm.as_ref(), comms, process_comm)
+            || !self.thread_matches.matches(self.filter.thread.as_ref(), comms, comm)
+        {
+            self.stacks.left_out += 1;
+            return None;
+        }
+        let callers = match self.filter.max_depth {
+            Some(depth) => self.cut_at(depth, callers, leaf),
+            None => callers,
+        };
         let key = StackKey { actor: Actor { thread, comm }, callers, leaf };
         *self.stacks.counts.entry(key).or_default() += 1;
         self.stacks.total += 1;
         Some(())
+    }
+
+    /// Returns the callers of a leaf that are left when a stack keeps its innermost `depth` places.
+    fn cut_at(&mut self, depth: usize, callers: u32, leaf: u32) -> u32 {
+        if let Some(&cut) = self.cut.get(&(callers, leaf)) {
+            return cut;
+        }
+        let (mut kept, mut node) = (Vec::new(), callers);
+        while node != 0 && kept.len() + 1 < depth {
+            let at = self.stacks.nodes[node as usize];
+            kept.push(at.place);
+            node = at.parent;
+        }
+        let cut = if node == 0 {
+            callers
+        } else {
+            kept.push(self.place(Place::Truncated(Truncation::DepthLimit)));
+            kept.iter().rev().fold(0, |parent, &place| self.cut_node(parent, place))
+        };
+        self.cut.insert((callers, leaf), cut);
+        cut
+    }
+
+    fn cut_node(&mut self, parent: u32, place: u32) -> u32 {
+        let next = index(self.stacks.nodes.len());
+        let at = *self.cut_nodes.entry((parent, place)).or_insert(next);
+        if at == next {
+            self.stacks.nodes.push(Node { parent, place });
+        }
+        at
+    }
+
+    /// Returns the index of a place, added if it was not there.
+    fn place(&mut self, place: Place) -> u32 {
+        *self.places.entry(place).or_insert_with(|| {
+            self.stacks.places.push(place);
+            index(self.stacks.places.len() - 1)
+        })
     }
 
     fn rename_process(&mut self, process: ProcessId, comm: &[u8]) {

@@ -108,8 +108,10 @@ pub struct Stacks {
     pub counts: FxHashMap<StackKey, u64>,
     /// Names recorded with the samples.
     pub names: Vec<RecordedName>,
-    /// All samples.
+    /// All samples that are counted.
     pub total: u64,
+    /// Samples that a filter left out.
+    pub left_out: u64,
 }
 
 impl Default for Stacks {
@@ -125,6 +127,7 @@ impl Default for Stacks {
             counts: FxHashMap::default(),
             names: Vec::new(),
             total: 0,
+            left_out: 0,
         }
     }
 }

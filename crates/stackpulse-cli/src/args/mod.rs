@@ -1,21 +1,26 @@
 //! What was typed.
 
 mod duration;
+mod examples;
 mod import;
+mod pages;
 mod record;
 mod report;
+mod select;
 
 pub(crate) use import::ImportArgs;
+pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use record::{EventName, Rate, RecordArgs};
 pub(crate) use report::{
     DemoArgs, ExportArgs, FileArgs, Format, GroupBy, ReportArgs, SymbolArgs, TreeKind,
 };
+pub(crate) use select::{Moment, SelectArgs, TimeRange};
 
 use clap::{Parser, Subcommand};
 
 /// Samples a program many times a second and shows where its time goes.
 #[derive(Debug, Parser)]
-#[command(name = "stackpulse", version, about, max_term_width = 100, infer_subcommands = false)]
+#[command(name = "stackpulse", version, max_term_width = 100, infer_subcommands = false, after_help = examples::ALL)]
 pub(crate) struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -26,19 +31,29 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Record a program, or a running process, into a spool
+    #[command(after_help = examples::RECORD)]
     Record(RecordArgs),
     /// Show the hottest functions and the call tree of a spool
+    #[command(after_help = examples::REPORT)]
     Report(ReportArgs),
     /// Say what a spool says of itself: settings, loss, truncation, processes
+    #[command(after_help = examples::INFO)]
     Info(FileArgs),
     /// Check every block of a spool: exit status 0 sound, 1 torn but readable, 2 damaged
+    #[command(after_help = examples::VERIFY)]
     Verify(FileArgs),
     /// Write a spool's stacks in another form
+    #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     /// Turn a perf.data file with user stacks into a spool
     Import(ImportArgs),
     /// Record a small built-in workload and show its report
     Demo(DemoArgs),
+    /// Print a shell's completions for this command
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(CompletionsArgs),
+    /// Write man pages, or one page of Markdown, into a directory
+    Man(ManArgs),
     /// The workload that `demo` records
     #[command(hide = true)]
     DemoWorkload(DemoArgs),

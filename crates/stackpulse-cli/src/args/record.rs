@@ -1,5 +1,6 @@
 //! The arguments of `record`.
 
+use super::Format;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,76 +13,87 @@ use std::time::Duration;
                             stackpulse record [OPTIONS] -p PID[,PID]..."
 )]
 pub(crate) struct RecordArgs {
-    /// Samples per second and CPU, or `max`
-    #[arg(short = 'F', long = "freq", short_alias = 'r', alias = "rate", value_name = "HZ|max", default_value = "997", value_parser = parse_rate)]
-    pub(crate) freq: Rate,
-
     /// Record these running processes and their children
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "command")]
+    #[arg(
+        short,
+        long,
+        value_name = "PID",
+        value_delimiter = ',',
+        conflicts_with = "command",
+        help_heading = "What to record"
+    )]
     pub(crate) pid: Vec<u32>,
 
     /// Stop after this long (`10`, `1.5s`, `250ms`, `2m`)
-    #[arg(short, long, value_name = "TIME", value_parser = super::duration::parse)]
+    #[arg(short, long, value_name = "TIME", value_parser = super::duration::parse, help_heading = "What to record")]
     pub(crate) duration: Option<Duration>,
 
     /// Begin sampling this long after the start
-    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::duration::parse)]
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::duration::parse, help_heading = "What to record")]
     pub(crate) delay: Option<Duration>,
 
-    /// The spool to write
-    #[arg(short, long, value_name = "FILE", default_value = "stackpulse.spool", value_hint = ValueHint::FilePath)]
+    /// The spool to write; `-` is standard output. A file that is there is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = "stackpulse.spool", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: PathBuf,
 
+    /// Samples per second and CPU, or `max`
+    #[arg(short = 'F', long = "freq", short_alias = 'r', alias = "rate", value_name = "HZ|max", default_value = "997", value_parser = parse_rate, help_heading = "Sampling")]
+    pub(crate) freq: Rate,
+
     /// The event to sample [default: cycles where the machine counts them, else cpu-clock]
-    #[arg(short, long, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT", help_heading = "Sampling")]
     pub(crate) event: Option<EventName>,
 
     /// How callers are found, and how many bytes of stack are copied for it
-    #[arg(short = 'g', long, value_name = "dwarf[,BYTES]", value_parser = parse_call_graph, default_value = "dwarf,32768")]
+    #[arg(short = 'g', long, value_name = "dwarf[,BYTES]", num_args = 0..=1, default_missing_value = "dwarf,32768", value_parser = parse_call_graph, default_value = "dwarf,32768", help_heading = "Sampling")]
     pub(crate) call_graph: CallGraph,
 
     /// Pages of ring memory per CPU
-    #[arg(short, long, value_name = "PAGES")]
+    #[arg(short, long, value_name = "PAGES", help_heading = "Sampling")]
     pub(crate) mmap_pages: Option<u32>,
 
     /// Do not follow children
-    #[arg(short = 'i', long)]
+    #[arg(short = 'i', long, help_heading = "What to record")]
     pub(crate) no_inherit: bool,
 
     /// Record kernel frames, or fail [default: record them where it is permitted]
-    #[arg(long, overrides_with = "no_kernel")]
+    #[arg(long, overrides_with = "no_kernel", help_heading = "Sampling")]
     pub(crate) kernel: bool,
 
     /// Do not record kernel frames
-    #[arg(long)]
+    #[arg(long, help_heading = "Sampling")]
     pub(crate) no_kernel: bool,
 
     /// Pause a running process while attaching, for some microseconds (the default)
-    #[arg(long, overrides_with = "no_stop")]
+    #[arg(long, overrides_with = "no_stop", help_heading = "What to record")]
     pub(crate) stop: bool,
 
     /// Do not pause a running process while attaching
-    #[arg(long)]
+    #[arg(long, help_heading = "What to record")]
     pub(crate) no_stop: bool,
 
     /// Do not store names in the spool
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) no_symbols: bool,
 
     /// Show the report when the recording has ended
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) report: bool,
 
+    /// Write this form too, beside the spool, when the recording has ended
+    #[arg(short = 'f', long, value_name = "FORMAT", help_heading = "Output")]
+    pub(crate) format: Option<Format>,
+
     /// Stop when the spool has grown to this many bytes (`500M`, `2G`)
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Output")]
     pub(crate) max_size: Option<u64>,
 
     /// Say nothing but errors
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
     /// Say more
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
 
     /// The program to record and its arguments; `VAR=VALUE` before it as with env(1)
@@ -109,6 +121,7 @@ pub(crate) struct CallGraph {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventName {
     /// The processor's cycle counter
+    #[value(alias = "cpu-cycles")]
     Cycles,
     /// A timer of CPU time, for machines without counters
     CpuClock,

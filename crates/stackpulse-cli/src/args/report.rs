@@ -1,5 +1,6 @@
 //! The arguments of the commands that read a spool.
 
+use super::SelectArgs;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub(crate) struct FileArgs {
 
 /// Where names are looked for.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Names")]
 pub(crate) struct SymbolArgs {
     /// Look for separate debug files here too (may be given again)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -79,17 +81,13 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "WHAT", default_value = "function")]
     pub(crate) by: GroupBy,
 
-    /// Leave out what is below this share of the samples
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
-    pub(crate) percent_limit: f64,
-
     /// Tell source lines apart in the table of functions, and show file and line
     #[arg(long)]
     pub(crate) lines: bool,
 
-    /// Where names are looked for.
+    /// Which samples.
     #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
+    pub(crate) select: SelectArgs,
 }
 
 /// The forms a profile can be written in.
@@ -114,9 +112,9 @@ pub(crate) struct ExportArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Where names are looked for.
+    /// Which samples.
     #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
+    pub(crate) select: SelectArgs,
 }
 
 /// Records a small built-in workload.

@@ -3,15 +3,16 @@
 use super::report::closed_pipe_is_fine;
 use crate::args::{ExportArgs, Format};
 use crate::failure::Failure;
-use crate::{names, open};
+use crate::{open, select};
 use stackpulse_export::write_collapsed;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let loaded = open::load(&args.file)?;
-    let profile =
-        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
+    let mut profile = open::profile(&args.file, &args.select)?.profile;
+    if let Some(percent) = args.select.percent_limit {
+        profile.cut_rare(select::least_samples(percent, profile.stacks.total));
+    }
     let out: Box<dyn Write> = match &args.output {
         None => Box::new(io::stdout().lock()),
         Some(path) => Box::new(

@@ -1,9 +1,11 @@
 //! One file per command.
 
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod verify;

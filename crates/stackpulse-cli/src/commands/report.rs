@@ -3,8 +3,9 @@
 use crate::analysis::{self, Count};
 use crate::args::{GroupBy, ReportArgs, TreeKind};
 use crate::failure::Failure;
-use crate::render::{Row, Table, print_rows, print_tree_row};
-use crate::{names, open};
+use crate::open::{self, Opened};
+use crate::render::{Row, Table, plural, print_rows, print_tree_row};
+use crate::select;
 use rustc_hash::FxHashMap;
 use stackpulse_export::{Call, Function, FunctionId, Mode, Profile};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -13,40 +14,36 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 const PLAIN_WIDTH: usize = 100;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let loaded = open::load(&args.file)?;
-    let profile =
-        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
+    let opened = open::profile(&args.file, &args.select)?;
     let out = BufWriter::new(io::stdout().lock());
-    let printed = if args.json {
-        print_json(&profile, out)
-    } else {
-        print_text(&profile, args, &loaded.notes, out)
-    };
+    let printed =
+        if args.json { print_json(&opened.profile, out) } else { print_text(&opened, args, out) };
     closed_pipe_is_fine(printed)
 }
 
 /// Prints the text form; also what `record --report` and `demo` show.
 pub(crate) fn print_text(
-    profile: &Profile,
+    opened: &Opened,
     args: &ReportArgs,
-    notes: &[String],
     mut out: impl Write,
 ) -> io::Result<()> {
+    let profile = &opened.profile;
     let table = Table { width: width(), samples: profile.stacks.total };
-    for note in notes {
+    for note in &opened.notes {
         writeln!(out, "note: {note}")?;
     }
     if table.samples == 0 {
-        let why = if notes.is_empty() {
-            "the program used no CPU time while it was recorded"
-        } else {
-            "none could be read, or none had been published"
-        };
-        return writeln!(out, "0 samples: {why}");
+        return writeln!(out, "0 samples because {}", opened.why_none());
     }
-    writeln!(out, "{} samples\n", table.samples)?;
+    match profile.stacks.left_out {
+        0 => writeln!(out, "{}\n", plural(table.samples, "sample"))?,
+        left_out => {
+            let all = plural(table.samples + left_out, "sample");
+            writeln!(out, "{} of {all} pass the filters\n", table.samples)?;
+        }
+    }
     print_rows(table, heading(args.by), &rows(profile, args), &mut out)?;
-    let least = least_samples(args.percent_limit, table.samples);
+    let least = select::least_samples(percent_limit(args), table.samples);
     let tree = match args.tree {
         TreeKind::None => return out.flush(),
         TreeKind::Callees => analysis::callee_tree(profile),
@@ -112,7 +109,7 @@ fn rows(profile: &Profile, args: &ReportArgs) -> Vec<Row> {
         }),
         GroupBy::Process => actor_rows(profile, |thread, _| process_label(profile, thread)),
     };
-    let least = least_samples(args.percent_limit, profile.stacks.total);
+    let least = select::least_samples(percent_limit(args), profile.stacks.total);
     rows.retain(|row| row.own.max(row.total) >= least);
     rows.sort_by(|a, b| {
         (b.own, b.total, &a.label, &a.module).cmp(&(a.own, a.total, &b.label, &b.module))
@@ -229,15 +226,9 @@ fn comm_text(profile: &Profile, comm: u32) -> String {
     String::from_utf8_lossy(&profile.stacks.comms[comm as usize]).into_owned()
 }
 
-/// The least number of samples that is `limit` percent of all.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share between none and all, saturated by the cast"
-)]
-fn least_samples(limit: f64, samples: u64) -> u64 {
-    (samples as f64 * limit / 100.0).ceil() as u64
+/// What is left out of tables and trees, in percent.
+fn percent_limit(args: &ReportArgs) -> f64 {
+    args.select.percent_limit.unwrap_or(0.5)
 }
 
 fn print_json(profile: &Profile, mut out: impl Write) -> io::Result<()> {

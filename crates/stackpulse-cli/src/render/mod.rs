@@ -6,5 +6,5 @@ mod text;
 mod units;
 
 pub(crate) use tables::{Row, Table, print_rows, print_tree_row};
-use text::{elide, printable};
+pub(crate) use text::{elide, printable};
 pub(crate) use units::{bytes, duration, percent, plural};

@@ -1,6 +1,6 @@
 //! What the end of a recording says.
 
-use super::{bytes, duration, percent, plural};
+use super::{bytes, duration, percent, plural, printable};
 use crate::names::Unnamed;
 use stackpulse_record::{Settings, Summary};
 use std::io::{self, Write};
@@ -13,6 +13,8 @@ pub(crate) struct Closing<'a> {
     pub(crate) settings: Settings,
     pub(crate) summary: &'a Summary,
     pub(crate) unnamed: Option<Unnamed>,
+    /// When the first and the last events were lost, since the start.
+    pub(crate) lost_span_ns: Option<(u64, u64)>,
     /// CPU time that recording itself took, naming left out.
     pub(crate) own_cpu_seconds: Option<f64>,
     pub(crate) is_verbose: bool,
@@ -32,14 +34,16 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
         closing.path.display(),
         bytes(closing.bytes),
     )?;
-    print_loss(summary.samples_written, summary.events_lost, out)?;
+    let lost = Lost { events: summary.events_lost, span_ns: closing.lost_span_ns };
+    print_loss(summary.samples_written, lost, out)?;
     print_truncation(summary.samples_written, &summary.counters, out)?;
     if let Some(unnamed) = &closing.unnamed {
         writeln!(
             out,
-            "  without a name: {:.1}% of samples, most in {}",
+            "  without a name: {:.1}% of samples, most in {}; {}",
             percent(unnamed.samples, summary.samples_written),
-            unnamed.module
+            printable(&unnamed.module),
+            who_names(unnamed)
         )?;
     }
     if let Some(own) = closing.own_cpu_seconds {
@@ -47,7 +51,12 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
         writeln!(out, "  own CPU: {:.1}% of one core", own * 100.0 / seconds)?;
     }
     if summary.samples_written == 0 {
-        writeln!(out, "  0 samples: the program used no CPU time while it was recorded")?;
+        let counter = |name: &str| summary.counter(name).unwrap_or_default();
+        writeln!(
+            out,
+            "  0 samples because {}",
+            why_none(counter, span_ns, closing.settings.frequency_hz)
+        )?;
     }
     if closing.is_verbose {
         let settings = closing.settings;
@@ -70,17 +79,76 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
     Ok(())
 }
 
-/// Says how many events the kernel dropped.
-pub(crate) fn print_loss(samples: u64, lost: u64, out: &mut impl Write) -> io::Result<()> {
-    if lost == 0 {
+/// What the kernel dropped.
+#[derive(Clone, Copy)]
+pub(crate) struct Lost {
+    /// How many events.
+    pub(crate) events: u64,
+    /// When the first and the last were, since the start, where that is known.
+    pub(crate) span_ns: Option<(u64, u64)>,
+}
+
+impl From<u64> for Lost {
+    fn from(events: u64) -> Self {
+        Self { events, span_ns: None }
+    }
+}
+
+/// Says how many events the kernel dropped, and when.
+pub(crate) fn print_loss(
+    samples: u64,
+    lost: impl Into<Lost>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let lost: Lost = lost.into();
+    if lost.events == 0 {
         return writeln!(out, "  lost: none");
     }
+    let when = lost.span_ns.map_or_else(String::new, |(first, last)| {
+        format!(", from {} to {} after the start", duration(first), duration(last))
+    });
     writeln!(
         out,
-        "  lost: {} ({:.2}%); use a lower rate (-F), smaller stacks (-g dwarf,8192) or larger rings (-m)",
-        plural(lost, "event"),
-        percent(lost, samples.saturating_add(lost))
+        "  lost: {} ({:.2}%){when}; use a lower rate (-F), smaller stacks (-g dwarf,8192) or larger rings (-m)",
+        plural(lost.events, "event"),
+        percent(lost.events, samples.saturating_add(lost.events))
     )
+}
+
+/// Which file would name what has no name.
+fn who_names(unnamed: &Unnamed) -> String {
+    if unnamed.module == "[kernel]" {
+        return "the kernel shows its names to root, or with kernel.kptr_restrict 0".to_owned();
+    }
+    if unnamed.module.starts_with('[') {
+        return "code made at run time needs a map of its names (/tmp/perf-PID.map)".to_owned();
+    }
+    match &*unnamed.build_id {
+        [] => "build it with symbols (-g), and do not strip it".to_owned(),
+        [first, rest @ ..] => {
+            let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!(
+                "/usr/lib/debug/.build-id/{first:02x}/{rest}.debug would name it (its debug package)"
+            )
+        }
+    }
+}
+
+/// Why a recording has no samples, by its counters, its length and its rate.
+pub(crate) fn why_none(counter: impl Fn(&str) -> u64, span_ns: u64, rate_hz: u32) -> String {
+    let (kernel, lost) = (counter("skipped.kernel_mode"), counter("events_lost"));
+    let period_ns = 1_000_000_000 / u64::from(rate_hz.max(1));
+    if kernel > 0 {
+        format!(
+            "all {kernel} were in the kernel, whose frames were not recorded; record with --kernel"
+        )
+    } else if lost > 0 {
+        format!("all {lost} were lost; use a lower rate (-F) or smaller stacks (-g dwarf,8192)")
+    } else if span_ns < period_ns.saturating_mul(2) {
+        format!("it lasted only {}; record longer, or at a higher rate (-F)", duration(span_ns))
+    } else {
+        "the program used no CPU time while it was recorded".to_owned()
+    }
 }
 
 /// Says how many stacks of these samples are cut, and the main reason.

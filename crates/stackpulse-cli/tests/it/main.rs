@@ -8,6 +8,10 @@
 
 mod bad_input;
 mod faults;
+mod filters;
 mod harness;
 mod import;
 mod live;
+mod pages;
+mod recording;
+mod terminal;

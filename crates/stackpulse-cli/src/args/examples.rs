@@ -1,0 +1,49 @@
+//! The examples at the end of each command's help.
+
+pub(super) const ALL: &str = "\
+Examples:
+  stackpulse record -- ./program argument      record a program into stackpulse.spool
+  stackpulse report                            show where its time went
+  stackpulse record -p 1234 -d 10s --report    look at a running process for ten seconds";
+
+pub(super) const RECORD: &str = "\
+Examples:
+  stackpulse record -- ./program argument      into stackpulse.spool
+  stackpulse record -o run.spool RUST_LOG=info ./program
+  stackpulse record -p 1234 -d 10s --report    a running process, for ten seconds
+  stackpulse record -F 4000 -g dwarf,65528 -- ./deep
+  sudo stackpulse record --kernel -- ./program with kernel frames; the file stays yours
+
+Exit status: the program's own; 125 if the recording failed, 126 if the program could not be run, 127 if
+there is none.";
+
+pub(super) const REPORT: &str = "\
+Examples:
+  stackpulse report run.spool
+  stackpulse report --tree callers -I malloc   who calls malloc
+  stackpulse report --time 1s-5s --by thread   which threads ran in those seconds
+  stackpulse report --lines --tree none        the hottest source lines
+  stackpulse report --json | jq '.functions[0]'";
+
+pub(super) const INFO: &str = "\
+Examples:
+  stackpulse info run.spool
+  stackpulse info --json run.spool | jq .lost
+  stackpulse info --dump run.spool | head";
+
+pub(super) const VERIFY: &str = "\
+Examples:
+  stackpulse verify run.spool
+
+Exit status: 0 sound, 1 torn but readable up to there, 2 damaged or no spool.";
+
+pub(super) const EXPORT: &str = "\
+Examples:
+  stackpulse export -f collapsed run.spool > run.folded
+  stackpulse export -f collapsed --time 10%-20% -X '^idle' run.spool";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  stackpulse completions bash > ~/.local/share/bash-completion/completions/stackpulse
+  stackpulse completions zsh > ~/.zfunc/_stackpulse
+  stackpulse completions fish > ~/.config/fish/completions/stackpulse.fish";
