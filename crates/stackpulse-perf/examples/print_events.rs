@@ -1,7 +1,7 @@
 //! Prints the events of a running process until it ends: `print_events PID`.
 #![allow(clippy::print_stdout)]
 
-use stackpulse_perf::capture::{AttachMode, Capture, CaptureOptions, EventChoice};
+use stackpulse_perf::capture::{AttachMode, Capture, CaptureOptions};
 use stackpulse_perf::{Batch, EventKind};
 use std::time::Duration;
 
@@ -9,12 +9,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid = std::env::args().nth(1).ok_or("usage: print_events PID")?.parse()?;
     let options = CaptureOptions {
         frequency_hz: 99,
-        event: EventChoice::Automatic,
         stack_size_bytes: 8192,
-        ring_buffer_stacks: 32,
-        include_kernel: false,
         inherit_children: true,
-        start_enabled: true,
+        ..CaptureOptions::default()
     };
     let mut capture = Capture::attach(pid, AttachMode::StopWhileAttaching, &options)?;
     println!("{:?}", capture.settings());

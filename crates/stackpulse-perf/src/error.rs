@@ -51,6 +51,20 @@ pub enum OpenError {
         /// The greatest.
         most: u32,
     },
+    /// A CPU of the list is not there, or cannot be sampled because it is offline.
+    #[error("there is no CPU {cpu} online")]
+    NoSuchCpu {
+        /// The CPU asked for.
+        cpu: u32,
+    },
+    /// The capture follows everything, or a control group: what that is does not change.
+    #[error("this capture follows {followed}; capture process {pid} with one of its own")]
+    FixedScope {
+        /// The process asked for.
+        pid: u32,
+        /// What is followed.
+        followed: &'static str,
+    },
     /// A process cannot stop itself.
     #[error("a process can attach to itself only while it runs")]
     Itself,
@@ -85,11 +99,20 @@ pub enum OpenError {
 pub enum OpenStep {
     /// Opening an event of a thread on a CPU.
     OpenEvent {
+        /// The process.
+        pid: u32,
         /// The thread.
         tid: u32,
         /// The CPU.
         cpu: u32,
     },
+    /// Opening an event of everything that runs on a CPU, or of what a control group runs there.
+    OpenCpu {
+        /// The CPU.
+        cpu: u32,
+    },
+    /// Opening a control group's directory.
+    OpenCgroup,
     /// Mapping the ring of a CPU.
     MapRing {
         /// The CPU.
@@ -99,6 +122,8 @@ pub enum OpenStep {
     },
     /// Sending an event's records into the ring of its CPU.
     Redirect {
+        /// The process.
+        pid: u32,
         /// The thread.
         tid: u32,
         /// The CPU.
@@ -118,14 +143,16 @@ pub enum OpenStep {
 impl fmt::Display for OpenStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OpenEvent { tid, cpu } => {
-                write!(f, "open a perf event for thread {tid} on CPU {cpu}")
+            Self::OpenEvent { pid, tid, cpu } => {
+                write!(f, "open a perf event for thread {tid} of process {pid} on CPU {cpu}")
             }
+            Self::OpenCpu { cpu } => write!(f, "open a perf event for all of CPU {cpu}"),
+            Self::OpenCgroup => f.write_str("open the control group"),
             Self::MapRing { cpu, bytes } => {
                 write!(f, "map {bytes} bytes of ring memory for CPU {cpu}")
             }
-            Self::Redirect { tid, cpu } => {
-                write!(f, "send the events of thread {tid} into the ring of CPU {cpu}")
+            Self::Redirect { pid, tid, cpu } => {
+                write!(f, "send events of thread {tid} of process {pid} into the ring of CPU {cpu}")
             }
             Self::Enable => f.write_str("enable sampling"),
             Self::Inspect { pid } => write!(f, "inspect process {pid}"),

@@ -333,6 +333,7 @@ fn open(pid: u32, mode: AttachMode, options: &RecorderOptions) -> Result<Capture
         },
         include_kernel: options.include_kernel,
         inherit_children: options.inherit_children,
+        cpus: None,
         start_enabled: options.start_enabled,
     };
     Ok(Capture::attach(pid, mode, &capture_options)?)

@@ -1,7 +1,6 @@
 //! Attaching: events for every thread there is, none missed and none twice.
 
 use super::attr::Start;
-use super::cpu::Which;
 use super::followed::Followed;
 use super::limits::refused;
 use super::options::AttachMode;
@@ -48,6 +47,9 @@ impl Capture {
         pid: u32,
         mode: AttachMode,
     ) -> Result<AttachOutcome, OpenError> {
+        if let Some(followed) = self.topology.scope.fixed_name() {
+            return Err(OpenError::FixedScope { pid, followed });
+        }
         // It may have been forked by a process that is followed.
         self.read_rings();
         let noted = self.exits.open_noted(&self.poller);
@@ -87,12 +89,12 @@ impl Capture {
             return Ok(RefreshOutcome::Exited);
         }
         self.read_rings();
-        if self.followed.is_blind() {
+        if self.followed.is_blind() || self.topology.scope.fixed_name().is_some() {
             return Ok(RefreshOutcome::Refreshed { added: 0 });
         }
         let before = self.topology.len();
         let mut attaching = Attaching::new(AttachMode::Running, Start::ByRequest);
-        match self.open_threads(&mut attaching, pid).and_then(|_| self.begin(before, pid)) {
+        match self.open_threads(&mut attaching, pid).and_then(|_| self.begin(before, Some(pid))) {
             Ok(()) => Ok(RefreshOutcome::Refreshed { added: self.topology.len() - before }),
             Err(error) => {
                 attaching.opened.iter().for_each(|&tid| self.followed.ended(tid));
@@ -132,13 +134,13 @@ impl Capture {
         let mut opened = Vec::new();
         let outcome = self.open_tree(&mut attaching, pid, &mut opened).and_then(|()| {
             for (_, process) in &opened {
-                let pid = process.pid;
-                let followed = self.exits.follow(pid, &self.poller);
-                if !followed.map_err(|error| refused(OpenStep::Prepare, error, pid))? {
-                    self.exits.note(pid);
-                }
+                self.follow(process.pid)?;
             }
-            if start == Start::ByRequest { self.begin(before, pid) } else { self.watch_rings(pid) }
+            if start == Start::ByRequest {
+                self.begin(before, Some(pid))
+            } else {
+                self.watch_rings(Some(pid))
+            }
         });
         if let Err(error) = outcome {
             for (_, process) in &opened {
@@ -201,8 +203,22 @@ impl Capture {
         Ok(any)
     }
 
+    /// Follows a process to its end; one that has ended already is told to have.
+    pub(super) fn follow(&mut self, pid: u32) -> Result<(), OpenError> {
+        let followed = match self.exits.follow(pid, &self.poller) {
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) && sys::raise_open_files() => {
+                self.exits.follow(pid, &self.poller)
+            }
+            other => other,
+        };
+        if !followed.map_err(|error| refused(OpenStep::Prepare, error, pid))? {
+            self.exits.note(pid);
+        }
+        Ok(())
+    }
+
     /// Lets the events from the one at `first` on count, if sampling is on.
-    fn begin(&mut self, first: usize, pid: u32) -> Result<(), OpenError> {
+    pub(super) fn begin(&mut self, first: usize, pid: Option<u32>) -> Result<(), OpenError> {
         if self.sampling {
             let enabled = self.topology.cpus.iter().try_for_each(|cpu| cpu.switch(first, true));
             enabled.map_err(|error| refused(OpenStep::Enable, error, pid))?;
@@ -210,14 +226,9 @@ impl Capture {
         self.watch_rings(pid)
     }
 
-    fn watch_rings(&mut self, pid: u32) -> Result<(), OpenError> {
-        for (at, cpu) in (0u64..).zip(&mut self.topology.cpus) {
-            let watched = cpu
-                .watch(Which::Samples, &self.poller, at * 2)
-                .and_then(|()| cpu.watch(Which::Lifecycle, &self.poller, at * 2 + 1));
-            watched.map_err(|error| refused(OpenStep::Prepare, error, pid))?;
-        }
-        Ok(())
+    fn watch_rings(&mut self, pid: Option<u32>) -> Result<(), OpenError> {
+        let watched = self.topology.watch(&self.poller);
+        watched.map_err(|error| refused(OpenStep::Prepare, error, pid))
     }
 }
 

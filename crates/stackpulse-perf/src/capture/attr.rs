@@ -1,16 +1,19 @@
 //! From options to the attributes of events.
 
 use super::options::CaptureOptions;
+use crate::error::OpenStep;
+use crate::event::Task;
 use crate::layout::{SampleLayout, field};
 use crate::regs::Arch;
 use perf_event_open::config::{
-    CallChain, Clock, ExtraRecord, Inherit, Mmap, OnExecve, Opts, Priv, RecordIdFormat, RegsMask,
-    SampleFormat, SampleOn, Size, StatFormat, UseBuildId, WakeUp, WakeUpOn,
+    CallChain, Cgroup, Clock, Cpu, ExtraRecord, Inherit, Mmap, OnExecve, Opts, Priv, Proc,
+    RecordIdFormat, RegsMask, SampleFormat, SampleOn, Size, StatFormat, UseBuildId, WakeUp,
+    WakeUpOn,
 };
-use perf_event_open::config::{Cpu, Proc};
 use perf_event_open::count::Counter;
 use perf_event_open::event::hw::Hardware;
 use perf_event_open::event::sw::Software;
+use std::fs::File;
 use std::io;
 
 /// The event that is sampled.
@@ -40,6 +43,43 @@ pub(crate) enum Start {
     ByRequest,
     /// When its task execs.
     OnExec,
+}
+
+/// Whose events are opened on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    /// A thread's, and what it creates.
+    Thread(Task),
+    /// Those of all that runs on the CPU.
+    Everything,
+    /// Those of what the control group of this directory runs on the CPU.
+    Cgroup(&'a File),
+}
+
+impl Target<'_> {
+    fn on(self, cpu: u32) -> perf_event_open::config::Target {
+        match self {
+            Self::Thread(task) => (Proc(task.tid), Cpu(cpu)).into(),
+            Self::Everything => (Proc::ALL, Cpu(cpu)).into(),
+            Self::Cgroup(directory) => (Cgroup(directory), Cpu(cpu)).into(),
+        }
+    }
+
+    /// What is attempted when its event on a CPU is opened.
+    pub(crate) fn open_step(self, cpu: u32) -> OpenStep {
+        match self {
+            Self::Thread(Task { pid, tid }) => OpenStep::OpenEvent { pid, tid, cpu },
+            Self::Everything | Self::Cgroup(_) => OpenStep::OpenCpu { cpu },
+        }
+    }
+
+    /// The process, of which advice on a refusal may depend.
+    pub(crate) fn pid(self) -> Option<u32> {
+        match self {
+            Self::Thread(task) => Some(task.pid),
+            Self::Everything | Self::Cgroup(_) => None,
+        }
+    }
 }
 
 /// What all events of a recording have in common, once it is known what this kernel grants.
@@ -96,11 +136,11 @@ impl Attributes {
         }
     }
 
-    /// Opens the sampling event of a thread on a CPU; it does not count yet.
+    /// Opens the sampling event of a target on a CPU; it does not count yet.
     pub(crate) fn open_sampling(
         &self,
         arch: Arch,
-        (tid, cpu): (u32, u32),
+        (target, cpu): (Target<'_>, u32),
         start: Start,
     ) -> io::Result<Counter> {
         let layout = self.layout(arch);
@@ -133,17 +173,17 @@ impl Attributes {
                 ..SampleFormat::default()
             },
             wake_up: WakeUp { on: WakeUpOn::Bytes(self.watermark_bytes), ..WakeUp::default() },
-            ..self.common()
+            ..self.common(target)
         };
-        let target = (Proc(tid), Cpu(cpu));
+        let target = target.on(cpu);
         match self.granted.event {
             SampledEvent::Cycles => Counter::new(Hardware::CpuCycle, target, opts),
             SampledEvent::CpuClock => Counter::new(Software::CpuClock, target, opts),
         }
     }
 
-    /// Opens the event that tells of mappings, comms, forks and exits of a thread on a CPU.
-    pub(crate) fn open_lifecycle(&self, tid: u32, cpu: u32) -> io::Result<Counter> {
+    /// Opens the event that tells of mappings, comms, forks and exits on a CPU.
+    pub(crate) fn open_lifecycle(&self, target: Target<'_>, cpu: u32) -> io::Result<Counter> {
         let opts = Opts {
             exclude: Priv { kernel: true, hv: true, ..Priv::default() },
             enable: true,
@@ -154,18 +194,20 @@ impl Attributes {
                 ..ExtraRecord::default()
             },
             wake_up: WakeUp { on: WakeUpOn::Bytes(LIFECYCLE_WATERMARK_BYTES), ..WakeUp::default() },
-            ..self.common()
+            ..self.common(target)
         };
-        Counter::new(Software::Dummy, (Proc(tid), Cpu(cpu)), opts)
+        Counter::new(Software::Dummy, target.on(cpu), opts)
     }
 
-    fn common(&self) -> Opts {
+    fn common(&self, target: Target<'_>) -> Opts {
+        let inherit = match target {
+            Target::Thread(_) if self.options.inherit_children => Some(Inherit::NewChild),
+            Target::Thread(_) => Some(Inherit::NewThread),
+            // A CPU's event sees all that runs there.
+            Target::Everything | Target::Cgroup(_) => None,
+        };
         Opts {
-            inherit: Some(if self.options.inherit_children {
-                Inherit::NewChild
-            } else {
-                Inherit::NewThread
-            }),
+            inherit,
             record_id_all: true,
             record_id_format: RecordIdFormat {
                 task: true,

@@ -1,6 +1,6 @@
 //! One CPU's two rings and the events that write into them.
 
-use super::attr::{Attributes, Start};
+use super::attr::{Attributes, Start, Target};
 use super::limits::refused;
 use super::reader::{Reader, Source};
 use super::ring::Ring;
@@ -11,12 +11,11 @@ use crate::regs::Arch;
 use perf_event_open::count::Counter;
 use std::io::{self, Read};
 
-/// Length of a lifecycle ring in bytes: about a thousand mappings.
-const LIFECYCLE_RING_BYTES: usize = 128 << 10;
-
 /// The events of one CPU, and the rings they share.
 pub(crate) struct CpuEvents {
     pub(crate) cpu: u32,
+    /// Whether it is of the CPUs to sample; lifecycle events are opened on all.
+    is_sampled: bool,
     sampling: Vec<Counter>,
     lifecycle: Vec<Counter>,
     rings: Option<Rings>,
@@ -34,7 +33,8 @@ struct Watch {
 
 #[derive(Debug)]
 struct Rings {
-    samples: Ring,
+    /// There is none where nothing is sampled.
+    samples: Option<Ring>,
     lifecycle: Ring,
     /// Whether samples may stay in the ring while they are used.
     leases: bool,
@@ -45,6 +45,7 @@ struct Rings {
 pub(crate) struct RingPlan {
     pub(crate) page: usize,
     pub(crate) data_pages: usize,
+    pub(crate) lifecycle_pages: usize,
     /// How many samples the sample ring can hold at most.
     pub(crate) slots: usize,
     /// Whether samples may stay in it while they are used.
@@ -60,7 +61,7 @@ pub(crate) enum Which {
 
 impl std::fmt::Debug for CpuEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let threads = self.sampling.len();
+        let threads = self.lifecycle.len();
         f.debug_struct("CpuEvents")
             .field("cpu", &self.cpu)
             .field("threads", &threads)
@@ -69,9 +70,10 @@ impl std::fmt::Debug for CpuEvents {
 }
 
 impl CpuEvents {
-    pub(crate) fn new(cpu: u32) -> Self {
+    pub(crate) fn new(cpu: u32, is_sampled: bool) -> Self {
         Self {
             cpu,
+            is_sampled,
             sampling: Vec::new(),
             lifecycle: Vec::new(),
             rings: None,
@@ -80,60 +82,86 @@ impl CpuEvents {
         }
     }
 
-    /// Opens a thread's two events on this CPU.
+    /// Opens a target's two events on this CPU.
     pub(crate) fn open(
         &mut self,
         attributes: &Attributes,
         arch: Arch,
-        Task { pid, tid }: Task,
+        target: Target<'_>,
         start: Start,
     ) -> Result<(), OpenError> {
-        let step = || OpenStep::OpenEvent { tid, cpu: self.cpu };
-        let open =
-            |result: io::Result<Counter>| result.map_err(|error| refused(step(), error, pid));
-        let lifecycle = open(attributes.open_lifecycle(tid, self.cpu))?;
-        let sampling = open(attributes.open_sampling(arch, (tid, self.cpu), start))?;
+        let open = |result: io::Result<Counter>| {
+            result.map_err(|error| refused(target.open_step(self.cpu), error, target.pid()))
+        };
+        let lifecycle = open(attributes.open_lifecycle(target, self.cpu))?;
+        let sampling = match self.is_sampled {
+            true => Some(open(attributes.open_sampling(arch, (target, self.cpu), start))?),
+            false => None,
+        };
         if self.rings.is_some() {
-            let redirect = |event: &Counter, owner: &Counter| {
+            let redirect = |event: &Counter, owner: Option<&Counter>| {
+                let Some(owner) = owner else { return Ok(()) };
                 sys::redirect(event.file(), owner.file())
-                    .map_err(|error| refused(OpenStep::Redirect { tid, cpu: self.cpu }, error, pid))
+                    .map_err(|error| refused(self.redirect_step(target), error, target.pid()))
             };
-            redirect(&sampling, &self.sampling[0])?;
-            redirect(&lifecycle, &self.lifecycle[0])?;
+            redirect(&lifecycle, self.lifecycle.first())?;
+            if let Some(sampling) = &sampling {
+                redirect(sampling, self.sampling.first())?;
+            }
         }
-        self.sampling.push(sampling);
+        self.sampling.extend(sampling);
         self.lifecycle.push(lifecycle);
         Ok(())
     }
 
-    /// Maps the rings onto the first events.
+    fn redirect_step(&self, target: Target<'_>) -> OpenStep {
+        match target {
+            Target::Thread(Task { pid, tid }) => OpenStep::Redirect { pid, tid, cpu: self.cpu },
+            other => other.open_step(self.cpu),
+        }
+    }
+
+    /// Maps the rings onto the first events, if there are any.
     pub(crate) fn map_rings(&mut self, plan: RingPlan) -> io::Result<()> {
-        let RingPlan { page, data_pages, slots, leases } = plan;
-        let (Some(sampling), Some(lifecycle)) = (self.sampling.first(), self.lifecycle.first())
-        else {
-            return Err(io::Error::other("no event to map a ring onto"));
-        };
-        let lifecycle_pages = (LIFECYCLE_RING_BYTES / page).max(1).min(data_pages);
+        let Some(lifecycle) = self.lifecycle.first() else { return Ok(()) };
+        let RingPlan { page, data_pages, lifecycle_pages, slots, leases } = plan;
+        let samples = self.sampling.first();
+        let samples = samples.map(|event| Ring::map(event.file(), page, data_pages, slots));
         self.rings = Some(Rings {
-            samples: Ring::map(sampling.file(), page, data_pages, slots)?,
+            samples: samples.transpose()?,
             lifecycle: Ring::map(lifecycle.file(), page, lifecycle_pages, 0)?,
             leases,
         });
         Ok(())
     }
 
+    /// Closes the events and unmaps the rings, to begin anew: the CPU went offline and came back, and what was opened
+    /// before is dead. Leases keep their memory.
+    pub(crate) fn close(&mut self, poller: &Poller) {
+        for (which, events) in [&self.sampling, &self.lifecycle].into_iter().enumerate() {
+            let watch = &mut self.watched[which];
+            if let Some(event) = events.get(watch.event)
+                && std::mem::take(&mut watch.is_registered)
+            {
+                // Closing the descriptor takes it out of the set as well.
+                let _ = poller.remove(event.file());
+            }
+        }
+        *self = Self::new(self.cpu, self.is_sampled);
+    }
+
     pub(crate) fn unmap_rings(&mut self) {
         self.rings = None;
     }
 
-    /// Bytes of the sample ring.
-    pub(crate) fn ring_bytes(&self) -> usize {
-        self.rings.as_ref().map_or(0, |rings| rings.samples.data_len())
-    }
-
     /// How many threads have events here.
     pub(crate) fn len(&self) -> usize {
-        self.sampling.len()
+        self.lifecycle.len()
+    }
+
+    /// Whether samples are taken here.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.is_sampled
     }
 
     /// Closes all events after the first `len`.
@@ -196,20 +224,22 @@ impl CpuEvents {
 
     /// Whether a ring has something unread.
     pub(crate) fn has_unread(&self) -> bool {
-        let unread = |ring: &Ring| ring.has_unread();
-        self.rings.as_ref().is_some_and(|rings| unread(&rings.samples) || unread(&rings.lifecycle))
+        self.rings.as_ref().is_some_and(|rings| {
+            rings.lifecycle.has_unread() || rings.samples.as_ref().is_some_and(Ring::has_unread)
+        })
     }
 
     /// Gives the kernel back what is free.
     pub(crate) fn reclaim(&mut self) {
-        if let Some(rings) = &mut self.rings {
-            rings.samples.reclaim();
+        if let Some(samples) = self.rings.as_mut().and_then(|rings| rings.samples.as_mut()) {
+            samples.reclaim();
         }
     }
 
     /// Whether leases keep more than half of the sample ring.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.rings.as_ref().is_some_and(|rings| rings.samples.is_crowded())
+        let samples = self.rings.as_ref().and_then(|rings| rings.samples.as_ref());
+        samples.is_some_and(Ring::is_crowded)
     }
 
     /// Reads what both rings hold into the sorter.
@@ -218,7 +248,7 @@ impl CpuEvents {
         reader.source = Source { cpu: self.cpu, which: Which::Lifecycle, leases: false };
         reader.read_ring(&mut rings.lifecycle);
         reader.source = Source { cpu: self.cpu, which: Which::Samples, leases: rings.leases };
-        let lost = reader.read_ring(&mut rings.samples);
+        let lost = rings.samples.as_mut().map_or(0, |ring| reader.read_ring(ring));
         self.told_lost = self.told_lost.saturating_add(lost);
     }
 }

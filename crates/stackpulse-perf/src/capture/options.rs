@@ -43,12 +43,14 @@ pub struct CaptureOptions {
     pub include_kernel: bool,
     /// Whether children are followed.
     pub inherit_children: bool,
+    /// The CPUs to sample; `None` for all. What processes do is followed on all CPUs.
+    pub cpus: Option<Vec<u32>>,
     /// Whether sampling begins at once; else with [`Capture::enable`](super::Capture::enable).
     pub start_enabled: bool,
 }
 
 impl Default for CaptureOptions {
-    /// 1,000 Hz, 32 KiB of stack, 32 stacks a ring; no kernel frames, no children.
+    /// 1,000 Hz, 32 KiB of stack, 32 stacks a ring; no kernel frames, no children, all CPUs.
     fn default() -> Self {
         Self {
             frequency_hz: 1000,
@@ -57,6 +59,7 @@ impl Default for CaptureOptions {
             ring_buffer_stacks: 32,
             include_kernel: false,
             inherit_children: false,
+            cpus: None,
             start_enabled: true,
         }
     }

@@ -119,11 +119,6 @@ impl Ring {
         Ok(Self { memory, ledger: Ledger::new(leases), read: tail, tail })
     }
 
-    /// Length of the data area in bytes.
-    pub(crate) fn data_len(&self) -> usize {
-        self.memory.data_len
-    }
-
     /// Whether leases keep more than half of the ring from the kernel.
     pub(crate) fn is_crowded(&self) -> bool {
         self.read.wrapping_sub(self.tail) > self.memory.data_len as u64 / 2

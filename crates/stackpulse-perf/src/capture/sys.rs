@@ -197,15 +197,17 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// Raises the soft limit of open files to the hard one; returns the soft limit now.
-pub(crate) fn raise_open_files() -> io::Result<u64> {
+/// Raises the soft limit of open files to the hard one; whether it is higher now.
+pub(crate) fn raise_open_files() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is ours, and the call fills it.
-    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    let known = checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) });
+    if known.is_err() || limit.rlim_cur >= limit.rlim_max {
+        return false;
+    }
     limit.rlim_cur = limit.rlim_max;
     // SAFETY: `limit` is ours, and the call reads it.
-    checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
-    Ok(limit.rlim_cur)
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).is_ok()
 }
 
 /// How often a thread is asked whether it stands still, and how long that waits each time: a thread that asks ahead of others

@@ -4,6 +4,7 @@ use crate::error::{OpenError, OpenStep};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 /// Refuses what cannot be attached to; says why.
 pub(crate) fn check_target(pid: u32, may_be_self: bool) -> Result<(), OpenError> {
@@ -106,10 +107,35 @@ pub(crate) fn maps(pid: u32) -> io::Result<Box<[u8]>> {
     fs::read(format!("/proc/{pid}/maps")).map(Into::into)
 }
 
-/// Returns the CPUs that are online.
-pub(crate) fn online_cpus() -> io::Result<Vec<u32>> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
-    parse_cpus(text.trim()).ok_or_else(|| io::Error::other("the list of online CPUs is malformed"))
+/// Returns the CPUs that are `online`, `present` or `possible`.
+pub(crate) fn cpus(which: &str) -> io::Result<Vec<u32>> {
+    let text = fs::read_to_string(format!("/sys/devices/system/cpu/{which}"))?;
+    parse_cpus(text.trim())
+        .ok_or_else(|| io::Error::other(format!("the list of {which} CPUs is malformed")))
+}
+
+/// Returns all processes, with their parents: without threads of the kernel's, and those that have ended.
+pub(crate) fn all() -> Vec<(u32, Option<u32>)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let user = pids.filter(|&pid| !is_kernel_thread(pid));
+    user.filter_map(|pid| Some((pid, Some(parent(pid)?)))).collect()
+}
+
+/// Returns the processes in a control group of version 2 and those below it, with their parents.
+pub(crate) fn in_cgroup(directory: &Path) -> Vec<(u32, Option<u32>)> {
+    let list = |name| fs::read_to_string(directory.join(name)).unwrap_or_default();
+    let mut found: Vec<_> = list("cgroup.procs")
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter_map(|pid| Some((pid, Some(parent(pid)?))))
+        .collect();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(in_cgroup(&entry.path()));
+        }
+    }
+    found
 }
 
 /// Reads `0-3,5`.

@@ -18,5 +18,6 @@ mod loss;
 mod pid_reuse;
 mod sorter;
 mod stop_time;
+mod system;
 mod target;
 mod user;
