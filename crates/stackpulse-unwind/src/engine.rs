@@ -321,6 +321,7 @@ pub(crate) fn started(started_ns: u64) -> Thread {
 }
 
 /// What a sample's registers are good for.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 pub(crate) enum UserState {
     /// They can be unwound.
     Registers(RegisterSet),

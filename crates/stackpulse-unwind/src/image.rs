@@ -2,7 +2,8 @@
 
 use crate::cfi::{CfiSections, Section};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadRef};
+use object::{Architecture, Endianness, Object, ObjectSection, ObjectSymbol, ReadRef};
+use stackpulse_perf::regs::Arch;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -66,6 +67,8 @@ pub struct ImageFile {
     pub segments: Vec<Segment>,
     /// Where the kernel starts a process that this image is the program or the interpreter of; zero for a plain library.
     pub entry_svma: u64,
+    /// Whose code it is.
+    pub arch: Option<Arch>,
     /// Call frame information.
     pub cfi: CfiSections,
     /// Symbols, if they were asked for.
@@ -98,6 +101,11 @@ impl ImageFile {
                 svma: header.p_vaddr(endian),
             })
             .collect();
+        let arch = match elf.architecture() {
+            Architecture::X86_64 => Some(Arch::X86_64),
+            Architecture::Aarch64 => Some(Arch::Aarch64),
+            _ => None,
+        };
         let section = |name: &str| {
             let section = elf.section_by_name(name)?;
             if section.size() > MAX_SECTION_BYTES {
@@ -117,6 +125,7 @@ impl ImageFile {
             build_id: elf.build_id().ok().flatten().unwrap_or_default().to_vec(),
             segments,
             entry_svma: elf.entry(),
+            arch,
             cfi: CfiSections {
                 eh_frame: section(".eh_frame").unwrap_or_default(),
                 eh_frame_hdr: section(".eh_frame_hdr").unwrap_or_default(),
@@ -124,6 +133,11 @@ impl ImageFile {
                 text_svma: address(".text"),
                 got_svma: address(".got"),
                 plt,
+                signal_trampolines: match arch {
+                    // Only the kernel's own object is looked through.
+                    Some(Arch::Aarch64) if with_symbols => signal_trampolines(&elf),
+                    _ => Vec::new(),
+                },
             },
             symbols: if with_symbols { symbols(&elf) } else { Vec::new() },
         })
@@ -139,6 +153,21 @@ impl ImageFile {
         })?;
         segment.svma.checked_add(file_offset - segment.file_offset)
     }
+}
+
+/// `mov x8, #139; svc #0`: the system call rt_sigreturn of AArch64.
+const SIGNAL_RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+
+/// Where code of the image returns from signal handlers.
+fn signal_trampolines<'a>(elf: &ElfFile64<'a, Endianness, impl ReadRef<'a>>) -> Vec<u64> {
+    elf.sections()
+        .filter(|section| section.kind() == object::SectionKind::Text)
+        .filter_map(|section| Some((section.address(), section.data().ok()?)))
+        .flat_map(|(start, code)| {
+            let places = (start..).step_by(4).zip(code.windows(SIGNAL_RETURN.len()).step_by(4));
+            places.filter(|(_, bytes)| *bytes == SIGNAL_RETURN).map(|(svma, _)| svma)
+        })
+        .collect()
 }
 
 fn symbols<'a>(elf: &ElfFile64<'a, Endianness, impl ReadRef<'a>>) -> Vec<ImageSymbol> {

@@ -6,6 +6,7 @@ use crate::image::{ImageFile, ImageSymbol};
 use crate::source::{ImageRequest, ProcessSource};
 use rustc_hash::FxHashMap;
 use stackpulse_perf::FileIdentity;
+use stackpulse_perf::regs::Arch;
 use stackpulse_spool::{Image, ImageId, ImageKind, Record, RecordSink};
 
 /// Entry code is a few instructions of assembly, often without call frame information, as the dynamic linker's is.
@@ -107,7 +108,10 @@ impl ImageCache {
         };
         image.state = match source.image(&request) {
             Ok(mut facts) => {
-                let cfi = CfiTable::new(std::mem::take(&mut facts.cfi));
+                let cfi = CfiTable::new(
+                    std::mem::take(&mut facts.cfi),
+                    facts.arch.unwrap_or(Arch::X86_64),
+                );
                 State::Readable(Box::new(Readable { facts, cfi }))
             }
             Err(_) => {

@@ -1,22 +1,23 @@
-//! Registers of a frame, by their DWARF numbers.
+//! Registers of a frame, of either architecture.
 //!
-//! The numbers are those of the System V ABI, AMD64 supplement, figure 3.36: 0 to 15 are rax, rdx, rcx, rbx, rsi,
-//! rdi, rbp, rsp, r8 to r15; 16 is the return address.
+//! They are numbered as DWARF does (System V ABI, AMD64 supplement, figure 3.36; DWARF for the Arm 64-bit Architecture, 4.1),
+//! but that the stack pointer is 31 and the pc 32 on both.
 
-use stackpulse_perf::regs::{UserRegs, x86_64};
+use stackpulse_perf::regs::{Arch, UserRegs, aarch64, x86_64};
 
 /// How many registers are followed.
-const COUNT: usize = 17;
+const COUNT: usize = 33;
 
 /// The registers of one frame, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegisterSet {
     values: [u64; COUNT],
     /// Bit `n`: register `n` is known.
-    known: u32,
+    known: u64,
+    arch: Arch,
 }
 
-/// The perf number of each DWARF register but the return address.
+/// The perf number of each DWARF register of x86-64 but the return address.
 const PERF_NUMBERS: [u32; 16] = [
     x86_64::AX,
     x86_64::DX,
@@ -36,25 +37,53 @@ const PERF_NUMBERS: [u32; 16] = [
     x86_64::R8 + 7,
 ];
 
+/// User addresses of AArch64 have 48 bits; a signature of pointer authentication lies above.
+const AARCH64_ADDRESS: u64 = (1 << 48) - 1;
+
 impl RegisterSet {
-    /// rbp
-    pub(crate) const FP: u8 = 6;
-    /// rsp
-    pub(crate) const SP: u8 = 7;
-    /// The return address: of the frame itself, its pc.
-    pub(crate) const RETURN_ADDRESS: u8 = 16;
+    /// The stack pointer: rsp, sp.
+    pub(crate) const SP: u8 = 31;
+    /// The frame's own pc.
+    pub(crate) const PC: u8 = 32;
+    /// The link register of AArch64.
+    pub(crate) const LR: u8 = 30;
 
     /// Takes a sample's registers; `None` without pc or sp.
     pub(crate) fn of_sample(regs: &UserRegs<'_>) -> Option<Self> {
-        let mut set = Self { values: [0; COUNT], known: 0 };
-        for (number, &perf) in (0u8..).zip(&PERF_NUMBERS) {
-            if let Some(value) = regs.get(perf) {
-                set.set(number, value);
+        let mut set = Self { values: [0; COUNT], known: 0, arch: regs.arch() };
+        match regs.arch() {
+            Arch::X86_64 => {
+                for (number, &perf) in (0u16..).zip(&PERF_NUMBERS) {
+                    set.take(number_of(Arch::X86_64, number), regs.get(perf));
+                }
             }
+            Arch::Aarch64 => {
+                for number in 0u8..=Self::LR {
+                    set.take(Some(number), regs.get(aarch64::X0 + u32::from(number)));
+                }
+            }
+            _ => return None,
         }
-        set.set(Self::RETURN_ADDRESS, regs.pc()?);
-        set.get(Self::SP)?;
+        set.set(Self::SP, regs.sp()?);
+        set.set(Self::PC, regs.pc()?);
         Some(set)
+    }
+
+    fn take(&mut self, number: Option<u8>, value: Option<u64>) {
+        if let (Some(number), Some(value)) = (number, value) {
+            self.set(number, value);
+        }
+    }
+
+    /// Whose registers they are.
+    pub(crate) fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The number of the frame pointer: rbp, x29.
+    #[inline]
+    pub(crate) fn fp_number(arch: Arch) -> u8 {
+        if arch == Arch::Aarch64 { 29 } else { 6 }
     }
 
     /// Returns a register, if it is known.
@@ -62,6 +91,11 @@ impl RegisterSet {
     pub(crate) fn get(&self, number: u8) -> Option<u64> {
         let value = *self.values.get(usize::from(number))?;
         (self.known >> number & 1 != 0).then_some(value)
+    }
+
+    /// Returns a register by the number that DWARF gives it, if it is known.
+    pub(crate) fn by_dwarf_number(&self, number: u16) -> Option<u64> {
+        self.get(number_of(self.arch, number)?)
     }
 
     #[inline]
@@ -81,11 +115,28 @@ impl RegisterSet {
 
     /// The frame's pc.
     pub(crate) fn pc(&self) -> u64 {
-        self.values[usize::from(Self::RETURN_ADDRESS)]
+        self.values[usize::from(Self::PC)]
     }
 
-    /// The frame's stack pointer.
+    /// The frame's stack pointer; where it is not known, an address that it is not below.
     pub(crate) fn sp(&self) -> u64 {
         self.values[usize::from(Self::SP)]
     }
+}
+
+/// The number here of what DWARF calls register `number`; `None`: it is not followed.
+pub(crate) fn number_of(arch: Arch, number: u16) -> Option<u8> {
+    let number = u8::try_from(number).ok()?;
+    match (arch, number) {
+        (Arch::X86_64, 7) => Some(RegisterSet::SP),
+        (Arch::X86_64, 16) => Some(RegisterSet::PC),
+        (Arch::X86_64, 0..=15) | (Arch::Aarch64, 0..=31) => Some(number),
+        _ => None,
+    }
+}
+
+/// Takes the signature of pointer authentication off a return address.
+#[inline]
+pub(crate) fn without_signature(arch: Arch, address: u64) -> u64 {
+    if arch == Arch::Aarch64 { address & AARCH64_ADDRESS } else { address }
 }

@@ -3,8 +3,9 @@
 use crate::address_space::{AddressSpace, Region, Shown};
 use crate::cfi::{Cfa, Failure, Memory, Restore, Rule, evaluate};
 use crate::image_cache::ImageCache;
-use crate::registers::RegisterSet;
+use crate::registers::{RegisterSet, without_signature};
 use crate::stats::Statistics;
+use stackpulse_perf::regs::Arch;
 use stackpulse_spool::Truncation;
 
 /// Deeper stacks are cut.
@@ -34,6 +35,15 @@ pub(crate) struct WalkedFrame {
     pub(crate) lookup_avma: u64,
     /// The region that covers it, if any.
     pub(crate) region: Option<Region>,
+}
+
+/// The frame that a step is taken from.
+#[derive(Clone, Copy)]
+struct At {
+    region: Option<Region>,
+    lookup_avma: u64,
+    /// Whether execution was interrupted there: innermost, or above a signal frame.
+    is_exact: bool,
 }
 
 /// What a step from a frame led to.
@@ -75,8 +85,8 @@ impl Walker<'_> {
             if frames.len() >= MAX_DEPTH {
                 return Some(Truncation::DepthLimit);
             }
-            let is_innermost = frames.len() == 1;
-            match self.step(&mut registers, region, lookup_avma, stack, is_innermost) {
+            let frame = At { region, lookup_avma, is_exact };
+            match self.step(&mut registers, frame, stack) {
                 Step::Caller { is_exact: exact } => {
                     // A signal handler returns to the trampoline's first instruction, which is what is to be named;
                     // its entry begins a byte earlier, so that it is found by the address minus one.
@@ -94,33 +104,58 @@ impl Walker<'_> {
     fn step(
         &mut self,
         registers: &mut RegisterSet,
-        region: Option<Region>,
-        lookup_avma: u64,
+        At { region, lookup_avma, is_exact }: At,
         stack: CapturedStack<'_>,
-        is_innermost: bool,
     ) -> Step {
         let Some(region) = region else { return Step::Cut(Truncation::NoUnwindInfo) };
         match region.shown {
             Shown::Image { image, file_offset } => {
                 let offset = file_offset + (lookup_avma - region.start_avma);
                 match self.images.rule(image, offset) {
-                    Some(rule) => apply(rule, registers, stack, is_innermost),
+                    Some(rule) => {
+                        let step = apply(rule, registers, stack, is_exact);
+                        let is_null = matches!(step, Step::Cut(Truncation::NullReturnAddress));
+                        // A process begins with a link register of zero.
+                        if is_null && self.images.is_entry_code(image, offset) {
+                            return Step::Outermost;
+                        }
+                        step
+                    }
                     None => {
                         if self.images.is_entry_code(image, offset) {
                             return Step::Outermost;
                         }
+                        if is_exact && self.step_by_link_register(registers) {
+                            return Step::Caller { is_exact: false };
+                        }
                         let count = &mut self.statistics.frame_pointer_image;
                         *count = count.saturating_add(1);
-                        self.step_by_frame_pointer(registers, stack, is_innermost)
+                        self.step_by_frame_pointer(registers, stack, is_exact)
                     }
                 }
             }
             Shown::Anonymous => {
                 let count = &mut self.statistics.frame_pointer_generated;
                 *count = count.saturating_add(1);
-                self.step_by_frame_pointer(registers, stack, is_innermost)
+                self.step_by_frame_pointer(registers, stack, is_exact)
             }
         }
+    }
+
+    /// On AArch64, code of an image that nothing tells of is the kernel's vDSO, or a stub: it keeps its return address in the link
+    /// register. That is good only where execution was interrupted; in a caller the register has been used again.
+    fn step_by_link_register(&mut self, registers: &mut RegisterSet) -> bool {
+        if registers.arch() != Arch::Aarch64 {
+            return false;
+        }
+        let Some(link) = registers.get(RegisterSet::LR) else { return false };
+        let return_address = without_signature(Arch::Aarch64, link);
+        if !self.is_inside_function(return_address.wrapping_sub(1)) {
+            return false;
+        }
+        registers.set(RegisterSet::PC, return_address);
+        registers.forget(RegisterSet::LR);
+        true
     }
 
     /// Follows the frame record at the frame pointer: the caller's frame pointer and the return address. What does not
@@ -130,12 +165,13 @@ impl Walker<'_> {
         &mut self,
         registers: &mut RegisterSet,
         stack: CapturedStack<'_>,
-        is_innermost: bool,
+        is_exact: bool,
     ) -> Step {
         let cut = Step::Cut(Truncation::NoUnwindInfo);
-        let Some(fp) = registers.get(RegisterSet::FP) else { return cut };
+        let fp_number = RegisterSet::fp_number(registers.arch());
+        let Some(fp) = registers.get(fp_number) else { return cut };
         // Zero marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1); in the innermost it may be a number.
-        if fp == 0 && !is_innermost {
+        if fp == 0 && !is_exact {
             return Step::Outermost;
         }
         if fp < registers.sp() || fp % 8 != 0 {
@@ -146,15 +182,20 @@ impl Walker<'_> {
         else {
             return cut;
         };
+        let return_address = without_signature(registers.arch(), return_address);
         if return_address == 0 {
             return Step::Outermost;
         }
         if !self.is_inside_function(return_address.wrapping_sub(1)) {
             return cut;
         }
-        registers.set(RegisterSet::RETURN_ADDRESS, return_address);
-        registers.set(RegisterSet::FP, caller_fp);
+        registers.set(RegisterSet::PC, return_address);
+        registers.set(fp_number, caller_fp);
         registers.set(RegisterSet::SP, fp.wrapping_add(16));
+        if registers.arch() == Arch::Aarch64 {
+            // There the frame record may lie anywhere in the frame: the stack pointer is somewhere above.
+            registers.forget(RegisterSet::SP);
+        }
         Step::Caller { is_exact: false }
     }
 }
@@ -179,7 +220,7 @@ fn apply(
     rule: &Rule,
     registers: &mut RegisterSet,
     stack: CapturedStack<'_>,
-    is_innermost: bool,
+    is_exact: bool,
 ) -> Step {
     if rule.is_outermost {
         return Step::Outermost;
@@ -202,32 +243,29 @@ fn apply(
     };
     // A frame lies above the one it called; only a signal may have come on another stack.
     let sp = registers.sp();
-    if !rule.is_signal_frame && (cfa < sp || cfa == sp && !is_innermost) {
+    if !rule.is_signal_frame && (cfa < sp || cfa == sp && !is_exact) {
         return Step::Cut(if cfa == sp { Truncation::Loop } else { Truncation::BadCfa });
     }
     let mut caller = *registers;
     caller.set(RegisterSet::SP, cfa);
-    caller.forget(RegisterSet::RETURN_ADDRESS);
-    let mut return_address = Err(Failure::Unusable);
     for (number, restore) in &rule.registers {
-        let value = restored(restore, cfa, registers, &stack);
-        if *number == RegisterSet::RETURN_ADDRESS {
-            return_address = value;
-        } else {
-            match value {
-                Ok(value) => caller.set(*number, value),
-                // Needed only if some caller's frame is found through it.
-                Err(_) => caller.forget(*number),
-            }
+        match restored(restore, cfa, registers, &stack) {
+            Ok(value) => caller.set(*number, value),
+            // Needed only if some caller's frame is found through it.
+            Err(_) => caller.forget(*number),
         }
     }
-    match return_address {
+    let return_address = restored(&rule.return_address, cfa, registers, &stack);
+    let signed = |address| {
+        if rule.is_signed { without_signature(registers.arch(), address) } else { address }
+    };
+    match return_address.map(signed) {
         Ok(0) => Step::Cut(Truncation::NullReturnAddress),
         Ok(return_address) => {
             if caller.get(RegisterSet::SP).is_none() {
                 return Step::Cut(Truncation::OutsideCapture);
             }
-            caller.set(RegisterSet::RETURN_ADDRESS, return_address);
+            caller.set(RegisterSet::PC, return_address);
             *registers = caller;
             Step::Caller { is_exact: rule.is_signal_frame }
         }

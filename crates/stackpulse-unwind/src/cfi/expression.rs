@@ -110,8 +110,7 @@ impl Machine {
             Operation::UnsignedConstant { value } => self.push(value),
             Operation::SignedConstant { value } => self.push(value.cast_unsigned()),
             Operation::RegisterOffset { register, offset, .. } => {
-                let number = u8::try_from(register.0).map_err(|_| Failure::Unusable)?;
-                let value = registers.get(number).ok_or(Failure::Unusable)?;
+                let value = registers.by_dwarf_number(register.0).ok_or(Failure::Unusable)?;
                 self.push(value.wrapping_add_signed(offset))
             }
             Operation::Deref { size, space: false, .. } => {

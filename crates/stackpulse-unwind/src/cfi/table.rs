@@ -1,13 +1,14 @@
 //! An image's call frame information: found by address, compiled at first use.
 
 use super::rule::{Cfa, Restore, Rule};
-use crate::registers::RegisterSet;
+use crate::registers::{RegisterSet, number_of};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
     LittleEndian, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
-    UnwindTableRow,
+    UnwindTableRow, Vendor,
 };
 use rustc_hash::FxHashMap;
+use stackpulse_perf::regs::Arch;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -35,6 +36,8 @@ pub struct CfiSections {
     pub got_svma: u64,
     /// Procedure linkage tables: the ranges of their stubs.
     pub plt: Vec<std::ops::Range<u64>>,
+    /// Where the kernel's code for the return from signal handlers begins, which on AArch64 has no unwind information.
+    pub signal_trampolines: Vec<u64>,
 }
 
 /// How many compiled addresses an image keeps; beyond that it begins afresh.
@@ -47,6 +50,7 @@ const MAX_ENTRIES: usize = 1 << 22;
 #[derive(Debug)]
 pub(crate) struct CfiTable {
     sections: CfiSections,
+    arch: Arch,
     /// Start and end of each function and the place of its entry, sorted; made only where there is no search table.
     eh_index: Option<Vec<Indexed>>,
     debug_index: Option<Vec<Indexed>>,
@@ -64,9 +68,10 @@ struct Indexed {
 }
 
 impl CfiTable {
-    pub(crate) fn new(sections: CfiSections) -> Self {
+    pub(crate) fn new(sections: CfiSections, arch: Arch) -> Self {
         Self {
             sections,
+            arch,
             eh_index: None,
             debug_index: None,
             compiled: FxHashMap::default(),
@@ -108,8 +113,18 @@ impl CfiTable {
 
     fn compile(&mut self, svma: u64) -> Option<Rule> {
         self.compile_eh_frame(svma).or_else(|| self.compile_debug_frame(svma)).or_else(|| {
-            self.sections.plt.iter().any(|plt| plt.contains(&svma)).then(Rule::at_entry)
+            if self.is_trampoline(svma) {
+                return Some(Rule::of_signal_trampoline());
+            }
+            let is_stub = self.sections.plt.iter().any(|plt| plt.contains(&svma));
+            is_stub.then(|| Rule::at_entry(self.arch))
         })
+    }
+
+    /// A handler returns to the trampoline's first instruction: it is found by the address before that, too.
+    fn is_trampoline(&self, svma: u64) -> bool {
+        let mut starts = self.sections.signal_trampolines.iter();
+        starts.any(|&start| (start.wrapping_sub(1)..start.saturating_add(8)).contains(&svma))
     }
 
     fn bases(&self) -> BaseAddresses {
@@ -129,15 +144,15 @@ impl CfiTable {
             match self.search_header(svma, &bases) {
                 Search::Found(rule) => return rule,
                 Search::Unusable => {
-                    let section = eh_frame(&self.sections);
+                    let section = eh_frame(&self.sections, self.arch);
                     self.eh_index = Some(index(&section, &bases));
                 }
             }
         }
         let offset = find(self.eh_index.as_deref()?, svma)?;
-        let section = eh_frame(&self.sections);
+        let section = eh_frame(&self.sections, self.arch);
         let fde = section.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok()?;
-        compile_fde(&section, &bases, &fde, svma)
+        compile_fde(&section, &bases, &fde, (svma, self.arch))
     }
 
     fn search_header(&self, svma: u64, bases: &BaseAddresses) -> Search {
@@ -145,9 +160,11 @@ impl CfiTable {
         let parsed = EhFrameHdr::new(&header.bytes, LittleEndian).parse(bases, 8);
         let Ok(parsed) = parsed else { return Search::Unusable };
         let Some(table) = parsed.table() else { return Search::Unusable };
-        let section = eh_frame(&self.sections);
+        let section = eh_frame(&self.sections, self.arch);
         let fde = table.fde_for_address(&section, bases, svma, EhFrame::cie_from_offset);
-        Search::Found(fde.ok().and_then(|fde| compile_fde(&section, bases, &fde, svma)))
+        Search::Found(
+            fde.ok().and_then(|fde| compile_fde(&section, bases, &fde, (svma, self.arch))),
+        )
     }
 
     fn compile_debug_frame(&mut self, svma: u64) -> Option<Rule> {
@@ -156,13 +173,13 @@ impl CfiTable {
         }
         let bases = self.bases();
         if self.debug_index.is_none() {
-            self.debug_index = Some(index(&debug_frame(&self.sections), &bases));
+            self.debug_index = Some(index(&debug_frame(&self.sections, self.arch), &bases));
         }
         let offset = find(self.debug_index.as_deref()?, svma)?;
-        let section = debug_frame(&self.sections);
+        let section = debug_frame(&self.sections, self.arch);
         let fde =
             section.fde_from_offset(&bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
-        compile_fde(&section, &bases, &fde, svma)
+        compile_fde(&section, &bases, &fde, (svma, self.arch))
     }
 }
 
@@ -172,16 +189,23 @@ enum Search {
     Unusable,
 }
 
-fn eh_frame(sections: &CfiSections) -> EhFrame<Bytes<'_>> {
+fn eh_frame(sections: &CfiSections, arch: Arch) -> EhFrame<Bytes<'_>> {
     let mut section = EhFrame::new(&sections.eh_frame.bytes, LittleEndian);
     section.set_address_size(8);
+    section.set_vendor(vendor(arch));
     section
 }
 
-fn debug_frame(sections: &CfiSections) -> DebugFrame<Bytes<'_>> {
+fn debug_frame(sections: &CfiSections, arch: Arch) -> DebugFrame<Bytes<'_>> {
     let mut section = DebugFrame::new(&sections.debug_frame.bytes, LittleEndian);
     section.set_address_size(8);
+    section.set_vendor(vendor(arch));
     section
+}
+
+/// Whose opcodes of their own the sections may hold.
+fn vendor(arch: Arch) -> Vendor {
+    if arch == Arch::Aarch64 { Vendor::AArch64 } else { Vendor::Default }
 }
 
 /// Lists a section's entries by address. Damage ends the list; what came before it counts.
@@ -220,18 +244,18 @@ fn compile_fde<'a, S: UnwindSection<Bytes<'a>>>(
     section: &S,
     bases: &BaseAddresses,
     fde: &FrameDescriptionEntry<Bytes<'a>>,
-    svma: u64,
+    (svma, arch): (u64, Arch),
 ) -> Option<Rule> {
     let mut context = UnwindContext::new();
     let row = fde.unwind_info_for_address(section, bases, &mut context, svma).ok()?;
     let return_address = fde.cie().return_address_register();
-    compile_row(section, row, return_address, fde.is_signal_trampoline())
+    compile_row(section, row, (return_address, arch), fde.is_signal_trampoline())
 }
 
 fn compile_row<'a, S: UnwindSection<Bytes<'a>>>(
     section: &S,
     row: &UnwindTableRow<usize>,
-    return_address: Register,
+    (return_address, arch): (Register, Arch),
     is_signal_frame: bool,
 ) -> Option<Rule> {
     let code = |expression: &UnwindExpression<usize>| -> Option<Box<[u8]>> {
@@ -239,35 +263,50 @@ fn compile_row<'a, S: UnwindSection<Bytes<'a>>>(
     };
     let cfa = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => {
-            Cfa::Register(u8::try_from(register.0).ok()?, *offset)
+            Cfa::Register(number_of(arch, register.0)?, *offset)
         }
         CfaRule::Expression(expression) => Cfa::Expression(code(expression)?),
     };
+    let return_register = number_of(arch, return_address.0)?;
+    let mut rule = Rule {
+        cfa,
+        registers: Box::default(),
+        // The pc itself is never the caller's: without a word on it nothing is known.
+        return_address: match return_register {
+            RegisterSet::PC => Restore::Undefined,
+            link => Restore::InRegister(link),
+        },
+        is_signed: false,
+        is_outermost: false,
+        is_signal_frame,
+    };
     let mut registers = Vec::new();
-    for (register, rule) in row.registers() {
-        let restore = match rule {
+    for (register, told) in row.registers() {
+        if arch == Arch::Aarch64 && *register == gimli::AArch64::RA_SIGN_STATE {
+            rule.is_signed = matches!(told, RegisterRule::Constant(state) if state & 1 != 0);
+            continue;
+        }
+        let restore = match told {
             RegisterRule::Undefined => Restore::Undefined,
             RegisterRule::Offset(offset) => Restore::AtCfa(*offset),
             RegisterRule::ValOffset(offset) => Restore::CfaPlus(*offset),
-            RegisterRule::Register(other) => Restore::InRegister(u8::try_from(other.0).ok()?),
+            RegisterRule::Register(other) => Restore::InRegister(number_of(arch, other.0)?),
             RegisterRule::Expression(expression) => Restore::AtExpression(code(expression)?),
             RegisterRule::ValExpression(expression) => Restore::Expression(code(expression)?),
             // The same value is what registers that are not named keep.
             _ => continue,
         };
-        let number = if *register == return_address {
-            RegisterSet::RETURN_ADDRESS
-        } else {
-            u8::try_from(register.0).ok()?
-        };
         // Vector registers and the like are not followed.
-        if number <= RegisterSet::RETURN_ADDRESS {
+        let Some(number) = number_of(arch, register.0) else { continue };
+        if number == return_register {
+            rule.is_outermost = restore == Restore::Undefined;
+            rule.return_address = restore.clone();
+        }
+        if number != RegisterSet::PC {
             registers.push((number, restore));
         }
     }
     registers.sort_by_key(|&(number, _)| number);
-    let is_outermost = registers.iter().any(|(number, restore)| {
-        *number == RegisterSet::RETURN_ADDRESS && *restore == Restore::Undefined
-    });
-    Some(Rule { cfa, registers: registers.into(), is_outermost, is_signal_frame })
+    rule.registers = registers.into();
+    Some(rule)
 }

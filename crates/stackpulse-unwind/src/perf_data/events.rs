@@ -6,7 +6,8 @@ use super::{PerfDataError, Statistics};
 use linux_perf_event_reader::{AttrFlags, SamplingPolicy};
 use stackpulse_perf::regs::Arch;
 use stackpulse_perf::{
-    AttachedProcess, Event, EventKind, Payload, RecordKind, Sample, SampleLayout, decode, field,
+    AttachedProcess, CpuMode, Event, EventKind, Payload, RecordKind, Sample, SampleLayout, decode,
+    field,
 };
 use std::collections::HashMap;
 
@@ -35,18 +36,15 @@ struct Layout {
     sample: SampleLayout,
     /// What a sample stands for, where it does not say so itself.
     period: Option<u64>,
+    counts_user_only: bool,
 }
 
 impl Translator {
     /// Chooses the first event that carries user registers and stacks.
     pub(super) fn new(header: &Header) -> Result<Self, PerfDataError> {
-        let architecture = header.facts.architecture.as_str();
-        let arch = match architecture {
-            "x86_64" | "amd64" => Arch::X86_64,
-            "aarch64" | "arm64" => Arch::Aarch64,
-            "" => Arch::native().ok_or(PerfDataError::Architecture(String::new()))?,
-            other => return Err(PerfDataError::Architecture(other.to_owned())),
-        };
+        let facts = &header.facts;
+        let arch = facts.arch();
+        let arch = arch.ok_or_else(|| PerfDataError::Architecture(facts.architecture.clone()))?;
         let layouts: Vec<_> =
             header.attributes.iter().map(|attribute| Layout::new(attribute, arch)).collect();
         let first = layouts.first().ok_or(PerfDataError::Damaged("list of events"))?;
@@ -88,8 +86,13 @@ impl Translator {
             return None;
         };
         let kind = match decoded.record {
-            RecordKind::Sample(mut head, parts) => {
+            RecordKind::Sample(mut head, mut parts) => {
                 head.period = layout.period.unwrap_or(head.period);
+                // Hardware may interrupt a little later than it counts: after user code, in the kernel's first instructions.
+                if layout.counts_user_only && head.cpu_mode == CpuMode::Kernel {
+                    head.cpu_mode = CpuMode::User;
+                    parts.callchain = 0..0;
+                }
                 let payload =
                     Payload::shared(std::sync::Arc::clone(&record.block), record.range.clone());
                 let mask = layout.sample.user_regs_mask;
@@ -172,7 +175,7 @@ impl Layout {
             SamplingPolicy::Period(period) if !sample.has(field::PERIOD) => Some(period.get()),
             _ => None,
         };
-        Self { sample, period }
+        Self { sample, period, counts_user_only: attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) }
     }
 }
 

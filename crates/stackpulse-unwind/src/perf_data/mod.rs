@@ -20,6 +20,7 @@ use header::Header;
 use inflate::Inflated;
 use lifecycles::{Fate, Lifecycles};
 use order::Rounds;
+use stackpulse_perf::regs::Arch;
 use stackpulse_perf::{Event, EventKind};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Seek};
@@ -96,6 +97,18 @@ pub struct Facts {
     pub clock_pair: Option<(u64, u64)>,
     /// Build ids by path.
     pub build_ids: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Facts {
+    /// Whose registers the samples carry; a file that does not say so is taken for one of this machine.
+    pub(crate) fn arch(&self) -> Option<Arch> {
+        match self.architecture.as_str() {
+            "x86_64" | "amd64" => Some(Arch::X86_64),
+            "aarch64" | "arm64" => Some(Arch::Aarch64),
+            "" => Arch::native(),
+            _ => None,
+        }
+    }
 }
 
 /// What was met while reading.

@@ -5,6 +5,7 @@ use crate::image::{ImageError, ImageFile};
 use crate::procfs::{modified_ns, own_vdso};
 use crate::regular_file;
 use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
+use stackpulse_perf::regs::Arch;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub struct FileSource {
     copies: Option<PathBuf>,
     /// Whether the recording comes from a kernel like this one.
     is_this_kernel: bool,
+    /// Files of other machines are none of the recording's.
+    arch: Option<Arch>,
 }
 
 impl FileSource {
@@ -30,7 +33,7 @@ impl FileSource {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let is_this_kernel = facts.architecture == std::env::consts::ARCH
             && facts.kernel_release == release.trim_end();
-        Self { symfs, copies, is_this_kernel }
+        Self { symfs, copies, is_this_kernel, arch: facts.arch() }
     }
 
     /// Where an image may lie, the surest place first.
@@ -75,6 +78,9 @@ impl ProcessSource for FileSource {
         let mut failure = ImageError::Unreadable;
         for place in self.places(request) {
             match read(&place, request) {
+                Ok(image) if self.arch.is_some() && image.arch != self.arch => {
+                    failure = ImageError::Replaced;
+                }
                 Ok(image) => return Ok(image),
                 Err(ImageError::Unreadable) => {}
                 Err(error) => failure = error,

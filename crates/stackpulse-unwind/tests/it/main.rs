@@ -1,6 +1,8 @@
 //! The engine through its public door: a script of events in, text out.
 #![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
 
+#[cfg(feature = "perf-data")]
+mod aarch64;
 mod lifecycle;
 #[cfg(feature = "perf-data")]
 mod perf_file;
