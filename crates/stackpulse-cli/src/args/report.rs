@@ -85,6 +85,10 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub(crate) lines: bool,
 
+    /// Do not page the report on a terminal (pager: STACKPULSE_PAGER, else PAGER, else less)
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+
     /// Which samples.
     #[command(flatten)]
     pub(crate) select: SelectArgs,

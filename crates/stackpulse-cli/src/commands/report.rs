@@ -4,52 +4,53 @@ use crate::analysis::{self, Count};
 use crate::args::{GroupBy, ReportArgs, TreeKind};
 use crate::failure::Failure;
 use crate::open::{self, Opened};
-use crate::render::{Row, Table, plural, print_rows, print_tree_row};
+use crate::render::{Row, Screen, Table, plural, wrap};
 use crate::select;
 use rustc_hash::FxHashMap;
 use stackpulse_export::{Call, Function, FunctionId, Mode, Profile};
-use std::io::{self, BufWriter, IsTerminal, Write};
-
-/// How wide a report is where no terminal says otherwise.
-const PLAIN_WIDTH: usize = 100;
+use std::io::{self, BufWriter, Write};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let opened = open::profile(&args.file, &args.select)?;
-    let out = BufWriter::new(io::stdout().lock());
-    let printed =
-        if args.json { print_json(&opened.profile, out) } else { print_text(&opened, args, out) };
+    let printed = if args.json {
+        print_json(&opened.profile, BufWriter::new(io::stdout().lock()))
+    } else {
+        print_text(&opened, args, &mut Screen::open(!args.no_pager))
+    };
     closed_pipe_is_fine(printed)
 }
 
-/// Prints the text form; also what `record --report` and `demo` show.
-pub(crate) fn print_text(
-    opened: &Opened,
-    args: &ReportArgs,
-    mut out: impl Write,
-) -> io::Result<()> {
+/// Prints the text form.
+fn print_text(opened: &Opened, args: &ReportArgs, out: &mut Screen) -> io::Result<()> {
     let profile = &opened.profile;
-    let table = Table { width: width(), samples: profile.stacks.total };
+    let table =
+        Table { width: out.width, samples: profile.stacks.total, is_coloured: out.is_coloured };
+    let mut say =
+        |text: &str| wrap(text, table.width).iter().try_for_each(|line| writeln!(out, "{line}"));
     for note in &opened.notes {
-        writeln!(out, "note: {note}")?;
+        say(&format!("note: {note}"))?;
     }
     if table.samples == 0 {
-        return writeln!(out, "0 samples because {}", opened.why_none());
+        say(&format!("0 samples because {}", opened.why_none()))?;
+        return out.flush();
     }
-    match profile.stacks.left_out {
-        0 => writeln!(out, "{}\n", plural(table.samples, "sample"))?,
+    say(&match profile.stacks.left_out {
+        0 => plural(table.samples, "sample"),
         left_out => {
             let all = plural(table.samples + left_out, "sample");
-            writeln!(out, "{} of {all} pass the filters\n", table.samples)?;
+            format!("{} of {all} pass the filters", table.samples)
         }
-    }
-    print_rows(table, heading(args.by), &rows(profile, args), &mut out)?;
+    })?;
+    writeln!(out)?;
+    table.print_rows(heading(args.by), &rows(profile, args), out)?;
     let least = select::least_samples(percent_limit(args), table.samples);
     let tree = match args.tree {
         TreeKind::None => return out.flush(),
         TreeKind::Callees => analysis::callee_tree(profile),
         TreeKind::Callers => analysis::caller_tree(profile, least),
     };
-    writeln!(out, "\n   total     self  {}", tree_heading(args.tree))?;
+    writeln!(out)?;
+    table.print_tree_heading(tree_heading(args.tree), out)?;
     for row in tree.rows(least) {
         let function = profile.function(row.function);
         let row_text = Row {
@@ -58,7 +59,7 @@ pub(crate) fn print_text(
             label: label(function),
             module: module_in_tree(profile, row.function),
         };
-        print_tree_row(table, row.depth, &row_text, &mut out)?;
+        table.print_tree_row(row.depth, &row_text, out)?;
     }
     out.flush()
 }
@@ -303,17 +304,6 @@ fn processes_json(profile: &Profile) -> Vec<serde_json::Value> {
             })
         })
         .collect()
-}
-
-/// The terminal's width, or a fixed one where there is none.
-fn width() -> usize {
-    if !io::stdout().is_terminal() {
-        return PLAIN_WIDTH;
-    }
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns
-        .or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)))
-        .unwrap_or(80)
 }
 
 /// A reader that has seen enough, such as `head`, is no failure.

@@ -1,10 +1,12 @@
 //! What facts look like as text.
 
+mod pager;
 pub(crate) mod summary;
 mod tables;
 mod text;
 mod units;
 
-pub(crate) use tables::{Row, Table, print_rows, print_tree_row};
-pub(crate) use text::{elide, printable};
+pub(crate) use pager::Screen;
+pub(crate) use tables::{Row, Table};
+pub(crate) use text::{elide, printable, wrap};
 pub(crate) use units::{bytes, duration, percent, plural};

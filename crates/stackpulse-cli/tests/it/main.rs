@@ -13,5 +13,6 @@ mod harness;
 mod import;
 mod live;
 mod pages;
+mod reading;
 mod recording;
 mod terminal;
