@@ -1,5 +1,6 @@
 //! Events in, records out.
 
+use crate::fast_walk::Trail;
 use crate::image_cache::ImageCache;
 use crate::output::Output;
 use crate::process::{Process, Thread, region};
@@ -9,7 +10,7 @@ use crate::stats::Statistics;
 use crate::walk::WalkedFrame;
 use rustc_hash::FxHashMap;
 use stackpulse_perf::{AttachedProcess, Event, EventKind, Mmap, Task};
-use stackpulse_spool::{Record, RecordSink};
+use stackpulse_spool::{Frame, Record, RecordSink};
 
 /// After a loss, processes are compared with the world at most this often.
 const RECOVERY_INTERVAL_NS: u64 = 250_000_000;
@@ -33,6 +34,8 @@ pub struct Engine<S> {
     last_recovery_ns: u64,
     /// Memory used again for each sample.
     pub(crate) walked: Vec<WalkedFrame>,
+    pub(crate) trail: Trail,
+    pub(crate) frames: Vec<Frame>,
 }
 
 impl<S: ProcessSource> Engine<S> {
@@ -49,6 +52,8 @@ impl<S: ProcessSource> Engine<S> {
             gap_since_ns: None,
             last_recovery_ns: 0,
             walked: Vec::new(),
+            trail: Trail::default(),
+            frames: Vec::new(),
         }
     }
 

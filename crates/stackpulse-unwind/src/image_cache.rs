@@ -1,7 +1,7 @@
 //! Images, each read once for all processes that map it.
 
 use crate::address_space::ImageIndex;
-use crate::cfi::{CfiTable, Rule};
+use crate::cfi::{CfiTable, Front, Jump, Rule, Simple};
 use crate::image::{ImageFile, ImageSymbol};
 use crate::source::{ImageRequest, ProcessSource};
 use rustc_hash::FxHashMap;
@@ -51,6 +51,7 @@ pub(crate) struct ImageCache {
     index: FxHashMap<Identity, ImageIndex>,
     vdso: Option<ImageIndex>,
     unreadable: u64,
+    front: Front,
 }
 
 impl ImageCache {
@@ -163,6 +164,31 @@ impl ImageCache {
             }
             _ => None,
         }
+    }
+
+    /// Returns where a walk goes from a byte of the image's file.
+    #[inline]
+    pub(crate) fn jump(&mut self, index: ImageIndex, file_offset: u64) -> Jump {
+        let Some(key) = Front::key(index.0, file_offset) else { return Jump::Other };
+        match self.front.get(key) {
+            Some(jump) => jump,
+            None => self.look_up_jump(index, file_offset, key),
+        }
+    }
+
+    fn look_up_jump(&mut self, index: ImageIndex, file_offset: u64, key: u64) -> Jump {
+        let arch = match self.images.get(index.0 as usize).map(|image| &image.state) {
+            Some(State::Readable(readable)) => readable.facts.arch.unwrap_or(Arch::X86_64),
+            // What is read later may say more.
+            _ => return Jump::Other,
+        };
+        let jump = match self.rule(index, file_offset) {
+            Some(rule) if rule.is_outermost => Jump::Outermost,
+            Some(rule) => Simple::of(rule, arch).map_or(Jump::Other, Jump::Simple),
+            None => Jump::Other,
+        };
+        self.front.insert(key, jump);
+        jump
     }
 
     /// Returns the address that frames in the image carry, for a byte of its file: SVMA where its program headers

@@ -4,9 +4,11 @@
 mod address_space;
 mod cfi;
 mod engine;
+mod fast_walk;
 mod image;
 mod image_cache;
 mod maps;
+mod memo;
 mod output;
 #[cfg(feature = "perf-data")]
 pub mod perf_data;

@@ -49,6 +49,7 @@ impl Output {
             for thread in process.threads.values_mut() {
                 thread.id = None;
                 thread.last.clear();
+                thread.memo.clear();
             }
         }
         Ok(())
@@ -206,22 +207,23 @@ impl Output {
         Ok(id)
     }
 
-    /// Returns a frame's id and the node of its callers. `frames` is the stack, innermost first; `last` the same thread's
-    /// stack before, whose outer frames are often the same and keep their nodes without a search.
+    /// Returns a frame's id and the node of its callers. `frames` is the stack, innermost first, without its outermost `kept`
+    /// frames: those are the ones of `last`, the same thread's stack before. Further frames that are the same keep their
+    /// nodes without a search.
     pub(crate) fn stack<K: RecordSink>(
         &mut self,
         frames: &[Frame],
-        last: &mut Vec<(Frame, StackId)>,
+        (last, kept): (&mut Vec<(Frame, StackId)>, usize),
         sink: &mut K,
     ) -> Result<Option<(stackpulse_spool::FrameId, StackId)>, K::Error> {
         let Some((&leaf, callers)) = frames.split_first() else { return Ok(None) };
         let outermost_first = callers.iter().rev();
         let same = outermost_first
             .clone()
-            .zip(last.iter())
+            .zip(last.iter().skip(kept))
             .take_while(|(new, (old, _))| *new == old)
             .count();
-        last.truncate(same);
+        last.truncate(kept + same);
         let mut node = last.last().map_or(StackId::EMPTY, |&(_, node)| node);
         node = self.interner.stack_with(
             node,

@@ -3,6 +3,7 @@
 use crate::address_space::{AddressSpace, ImageIndex, Region, Shown};
 use crate::image_cache::ImageCache;
 use crate::maps;
+use crate::memo::Memo;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stackpulse_perf::FileIdentity;
 use stackpulse_spool::{Frame, ImageId, ProcessId, StackId, ThreadId};
@@ -17,6 +18,8 @@ pub(crate) struct Process {
     pub(crate) parent: Option<(u32, u32)>,
     /// Shared with a parent or child until one of them maps something.
     pub(crate) space: Arc<AddressSpace>,
+    /// Counts the changes of the mappings.
+    pub(crate) space_version: u64,
     pub(crate) comm: Box<[u8]>,
     pub(crate) threads: FxHashMap<u32, Thread>,
     /// Ids in the current epoch of the spool.
@@ -45,6 +48,8 @@ pub(crate) struct Thread {
     pub(crate) id: Option<ThreadId>,
     /// The thread's last stack, outermost first, and the node of each frame: the next stack often begins the same.
     pub(crate) last: Vec<(Frame, StackId)>,
+    /// What the last stack depended on.
+    pub(crate) memo: Memo,
 }
 
 /// When maps were last read anew, and how often that may still happen for nothing.
@@ -84,6 +89,7 @@ impl Process {
             started_ns,
             parent: None,
             space: Arc::default(),
+            space_version: 0,
             comm: Box::default(),
             threads: FxHashMap::default(),
             ids: ProcessIds::default(),
@@ -106,6 +112,7 @@ impl Process {
     /// Begins a new program: nothing that was mapped is left.
     pub(crate) fn exec(&mut self) {
         self.space = Arc::default();
+        self.space_version += 1;
         self.ids.mapped.clear();
         self.ids.generated = None;
         self.ids.unknown = None;
@@ -114,11 +121,13 @@ impl Process {
         self.named.clear();
         for thread in self.threads.values_mut() {
             thread.last.clear();
+            thread.memo.clear();
         }
     }
 
     /// Maps a region, told by a record or a line of maps.
     pub(crate) fn map(&mut self, region: Region) {
+        self.space_version += 1;
         Arc::make_mut(&mut self.space).map(region);
     }
 
@@ -137,6 +146,7 @@ impl Process {
             })
             .collect();
         if !regions.is_empty() {
+            self.space_version += 1;
             Arc::make_mut(&mut self.space).replace(regions);
         }
     }

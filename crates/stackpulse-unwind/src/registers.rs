@@ -50,7 +50,7 @@ impl RegisterSet {
 
     /// Takes a sample's registers; `None` without pc or sp.
     pub(crate) fn of_sample(regs: &UserRegs<'_>) -> Option<Self> {
-        let mut set = Self { values: [0; COUNT], known: 0, arch: regs.arch() };
+        let mut set = Self::none(regs.arch());
         match regs.arch() {
             Arch::X86_64 => {
                 for (number, &perf) in (0u16..).zip(&PERF_NUMBERS) {
@@ -67,6 +67,11 @@ impl RegisterSet {
         set.set(Self::SP, regs.sp()?);
         set.set(Self::PC, regs.pc()?);
         Some(set)
+    }
+
+    /// A frame of which no register is known.
+    pub(crate) fn none(arch: Arch) -> Self {
+        Self { values: [0; COUNT], known: 0, arch }
     }
 
     fn take(&mut self, number: Option<u8>, value: Option<u64>) {

@@ -2,6 +2,8 @@
 
 use crate::address_space::{Region, Shown};
 use crate::engine::{Engine, UserState};
+use crate::fast_walk::Ended;
+use crate::memo::Memo;
 use crate::registers::RegisterSet;
 use crate::source::ProcessSource;
 use crate::walk::{CapturedStack, WalkedFrame, Walker};
@@ -34,18 +36,55 @@ impl<S: ProcessSource> Engine<S> {
             return Ok(());
         }
         self.ensure(time_ns, task.pid, sink)?;
-        let mut frames = Vec::new();
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
         self.kernel_part(sample, &mut frames, sink)?;
-        let truncation = self.user_part(time_ns, task, sample, &mut frames, sink)?;
-        if frames.is_empty() {
+        let kernel_frames = frames.len();
+        let (ended, memo) = self.user_part(time_ns, task, sample, &mut frames, sink)?;
+        let mut stack = Stack { frames, kernel_frames, kept: 0, ended, memo };
+        if stack.frames.is_empty() && !matches!(ended, Ended::Joined(_)) {
             count(&mut self.statistics.skipped_without_frame);
-            return Ok(());
+        } else {
+            self.complete(task, &mut stack);
+            self.write(time_ns, cpu, task, sample.head().period, &mut stack, sink)?;
         }
-        if let Some(reason) = truncation {
+        self.frames = stack.frames;
+        Ok(())
+    }
+
+    /// Puts behind the new frames what the thread's last stack does not already have in the spool.
+    fn complete(&mut self, task: Task, stack: &mut Stack) {
+        let reason = match (stack.ended, &stack.memo) {
+            (Ended::Alone(reason), _) => reason,
+            (Ended::Joined(_), memo) => memo.as_ref().and_then(|memo| memo.end),
+        };
+        if let Some(reason) = reason {
             self.statistics.saw_truncation(reason);
-            frames.push(Frame::Truncated(reason));
         }
-        self.write(time_ns, cpu, task, sample.head().period, &frames, sink)
+        let (Ended::Joined(index), Some(memo)) = (stack.ended, &stack.memo) else {
+            stack.frames.extend(reason.map(Frame::Truncated));
+            return;
+        };
+        let joined = memo.entries.get(..=index).unwrap_or_default();
+        if let Some(innermost) = joined.last() {
+            let [generated, image] = innermost.fp_steps;
+            let counts = &mut self.statistics;
+            counts.frame_pointer_generated =
+                counts.frame_pointer_generated.saturating_add(generated);
+            counts.frame_pointer_image = counts.frame_pointer_image.saturating_add(image);
+        }
+        let thread =
+            self.processes.get(&task.pid).and_then(|process| process.threads.get(&task.tid));
+        let in_spool = thread.map_or(0, |thread| thread.last.len());
+        // The innermost frame of all is never among the callers.
+        let callers =
+            usize::from(reason.is_some()) + joined.len() - usize::from(stack.frames.is_empty());
+        stack.kept = in_spool.min(callers);
+        let outermost_first = reason.map(Frame::Truncated).into_iter();
+        let outermost_first = outermost_first.chain(joined.iter().map(|entry| entry.frame));
+        let at = stack.frames.len();
+        stack.frames.extend(outermost_first.skip(stack.kept));
+        stack.frames[at..].reverse();
     }
 
     /// The kernel's part of the callchain. The first address of each context is exact; the others are return addresses.
@@ -81,12 +120,12 @@ impl<S: ProcessSource> Engine<S> {
         sample: &Sample,
         frames: &mut Vec<Frame>,
         sink: &mut K,
-    ) -> Result<Option<Truncation>, K::Error> {
+    ) -> Result<(Ended, Option<Memo>), K::Error> {
         self.walked.clear();
-        let truncation = match user_state(sample) {
+        let (ended, memo) = match user_state(sample) {
             UserState::Registers(registers) => {
                 self.prepare(time_ns, task.pid, registers.pc());
-                self.walk(task.pid, registers, sample)
+                self.walk(task, registers, sample)
             }
             state => {
                 let counter = match state {
@@ -96,7 +135,7 @@ impl<S: ProcessSource> Engine<S> {
                 *counter = counter.saturating_add(1);
                 // A kernel thread, or one that is ending, has no user part at all.
                 if sample.head().cpu_mode != CpuMode::User {
-                    return Ok(None);
+                    return Ok((Ended::Alone(None), None));
                 }
                 let ip = sample.head().ip_avma;
                 self.prepare(time_ns, task.pid, ip);
@@ -106,23 +145,40 @@ impl<S: ProcessSource> Engine<S> {
                     .and_then(|process| process.space.find(ip).copied());
                 self.read_image(task.pid, region);
                 self.walked.push(WalkedFrame { lookup_avma: ip, region });
-                Some(Truncation::NoRegisters)
+                (Ended::Alone(Some(Truncation::NoRegisters)), None)
             }
         };
-        self.name_generated(time_ns, task.pid, sink)?;
+        let joins_generated = match (ended, &memo) {
+            (Ended::Joined(index), Some(memo)) => {
+                memo.entries.get(index).is_some_and(|entry| entry.fp_steps[0] > 0)
+            }
+            _ => false,
+        };
+        self.name_generated(time_ns, task.pid, joins_generated, sink)?;
         self.output.process(&mut self.processes, task.pid, sink)?;
-        let Some(process) = self.processes.get_mut(&task.pid) else { return Ok(truncation) };
+        let Some(process) = self.processes.get_mut(&task.pid) else { return Ok((ended, memo)) };
         for walked in &self.walked {
             let at = (walked.lookup_avma, walked.region);
             frames.push(self.output.frame(process, &mut self.images, at, time_ns, sink)?);
         }
-        Ok(truncation)
+        Ok((ended, memo))
     }
 
     /// Walks, and reads the images that are met for the first time on the way: then the walk begins again.
-    fn walk(&mut self, pid: u32, registers: RegisterSet, sample: &Sample) -> Option<Truncation> {
+    fn walk(
+        &mut self,
+        Task { pid, tid }: Task,
+        registers: RegisterSet,
+        sample: &Sample,
+    ) -> (Ended, Option<Memo>) {
         let stack = CapturedStack { start_avma: registers.sp(), bytes: sample.user_stack() };
-        let space = Arc::clone(&self.processes.get(&pid)?.space);
+        let Some(process) = self.processes.get_mut(&pid) else { return (Ended::Alone(None), None) };
+        let space = Arc::clone(&process.space);
+        let version = process.space_version;
+        let thread = process.threads.get_mut(&tid);
+        let mut memo = thread.map_or_else(Memo::default, |thread| std::mem::take(&mut thread.memo));
+        memo.retain(version, &stack);
+        memo.version = version;
         loop {
             self.walked.clear();
             let before = self.statistics;
@@ -131,7 +187,13 @@ impl<S: ProcessSource> Engine<S> {
                 images: &mut self.images,
                 statistics: &mut self.statistics,
             };
-            let truncation = walker.walk(registers, stack, &mut self.walked);
+            let scratch = (&mut self.walked, &mut self.trail);
+            let fast = walker.walk_fast(&registers, stack, &memo, scratch);
+            let ended = fast.unwrap_or_else(|| {
+                self.walked.clear();
+                *walker.statistics = before;
+                Ended::Alone(walker.walk(registers, stack, &mut self.walked))
+            });
             let unread = self.walked.iter().find_map(|frame| {
                 let region = frame.region?;
                 match region.shown {
@@ -139,7 +201,7 @@ impl<S: ProcessSource> Engine<S> {
                     _ => None,
                 }
             });
-            let Some(region) = unread else { return truncation };
+            let Some(region) = unread else { return (ended, fast.is_some().then_some(memo)) };
             self.statistics = before;
             self.read_image(pid, Some(region));
         }
@@ -168,13 +230,14 @@ impl<S: ProcessSource> Engine<S> {
         &mut self,
         time_ns: u64,
         pid: u32,
+        joins_generated: bool,
         sink: &mut K,
     ) -> Result<(), K::Error> {
         const INTERVAL_NS: u64 = 100_000_000;
         let is_generated = |frame: &WalkedFrame| {
             frame.region.is_some_and(|region| region.shown == Shown::Anonymous)
         };
-        if !self.walked.iter().any(is_generated) {
+        if !joins_generated && !self.walked.iter().any(is_generated) {
             return Ok(());
         }
         let Some(process) = self.processes.get_mut(&pid) else { return Ok(()) };
@@ -204,16 +267,21 @@ impl<S: ProcessSource> Engine<S> {
         cpu: Option<u32>,
         task: Task,
         weight: u64,
-        frames: &[Frame],
+        stack: &mut Stack,
         sink: &mut K,
     ) -> Result<(), K::Error> {
         let owner = self.output.process(&mut self.processes, task.pid, sink)?;
         let Some(process) = self.processes.get_mut(&task.pid) else { return Ok(()) };
         let thread = self.output.thread(owner, process, task.tid, time_ns, sink)?;
         let Some(state) = process.threads.get_mut(&task.tid) else { return Ok(()) };
-        let Some((leaf, callers)) = self.output.stack(frames, &mut state.last, sink)? else {
-            return Ok(());
-        };
+        let told = self.output.stack(&stack.frames, (&mut state.last, stack.kept), sink)?;
+        // Without a memo, nothing is known of what this stack depends on.
+        state.memo = stack.memo.take().map_or_else(Memo::default, |mut memo| {
+            let new = stack.frames.get(stack.kernel_frames..).unwrap_or_default();
+            self.trail.remember(&mut memo, stack.ended, (&self.walked, new));
+            memo
+        });
+        let Some((leaf, callers)) = told else { return Ok(()) };
         self.statistics.samples_written = self.statistics.samples_written.saturating_add(1);
         let cpu = cpu.unwrap_or_default();
         sink.record(&Record::Sample(stackpulse_spool::Sample {
@@ -225,6 +293,18 @@ impl<S: ProcessSource> Engine<S> {
             callers,
         }))
     }
+}
+
+/// A sample's stack on its way into the spool.
+struct Stack {
+    /// New frames, innermost first: the kernel's, then the user's.
+    frames: Vec<Frame>,
+    kernel_frames: usize,
+    /// How many of the outermost are those of the thread's last stack.
+    kept: usize,
+    ended: Ended,
+    /// The last stack, if it may be built on.
+    memo: Option<Memo>,
 }
 
 fn user_state(sample: &Sample) -> UserState {

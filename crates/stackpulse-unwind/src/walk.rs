@@ -39,15 +39,15 @@ pub(crate) struct WalkedFrame {
 
 /// The frame that a step is taken from.
 #[derive(Clone, Copy)]
-struct At {
-    region: Option<Region>,
-    lookup_avma: u64,
+pub(crate) struct At {
+    pub(crate) region: Option<Region>,
+    pub(crate) lookup_avma: u64,
     /// Whether execution was interrupted there: innermost, or above a signal frame.
-    is_exact: bool,
+    pub(crate) is_exact: bool,
 }
 
 /// What a step from a frame led to.
-enum Step {
+pub(crate) enum Step {
     Caller { is_exact: bool },
     Outermost,
     Cut(Truncation),
@@ -86,7 +86,7 @@ impl Walker<'_> {
                 return Some(Truncation::DepthLimit);
             }
             let frame = At { region, lookup_avma, is_exact };
-            match self.step(&mut registers, frame, stack) {
+            match self.step(&mut registers, frame, &stack) {
                 Step::Caller { is_exact: exact } => {
                     // A signal handler returns to the trampoline's first instruction, which is what is to be named;
                     // its entry begins a byte earlier, so that it is found by the address minus one.
@@ -101,11 +101,12 @@ impl Walker<'_> {
         }
     }
 
-    fn step(
+    /// Goes from a frame to its caller.
+    pub(crate) fn step(
         &mut self,
         registers: &mut RegisterSet,
         At { region, lookup_avma, is_exact }: At,
-        stack: CapturedStack<'_>,
+        stack: &impl Memory,
     ) -> Step {
         let Some(region) = region else { return Step::Cut(Truncation::NoUnwindInfo) };
         match region.shown {
@@ -164,7 +165,7 @@ impl Walker<'_> {
     fn step_by_frame_pointer(
         &mut self,
         registers: &mut RegisterSet,
-        stack: CapturedStack<'_>,
+        stack: &impl Memory,
         is_exact: bool,
     ) -> Step {
         let cut = Step::Cut(Truncation::NoUnwindInfo);
@@ -216,12 +217,7 @@ impl Walker<'_> {
 }
 
 /// Goes to the caller by compiled call frame information.
-fn apply(
-    rule: &Rule,
-    registers: &mut RegisterSet,
-    stack: CapturedStack<'_>,
-    is_exact: bool,
-) -> Step {
+fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact: bool) -> Step {
     if rule.is_outermost {
         return Step::Outermost;
     }
@@ -236,7 +232,7 @@ fn apply(
             Some(value) => value.wrapping_add_signed(*offset),
             None => return Step::Cut(Truncation::BadCfa),
         },
-        Cfa::Expression(code) => match evaluate(code, None, registers, &stack) {
+        Cfa::Expression(code) => match evaluate(code, None, registers, stack) {
             Ok(cfa) => cfa,
             Err(failure) => return cut(failure),
         },
@@ -249,13 +245,13 @@ fn apply(
     let mut caller = *registers;
     caller.set(RegisterSet::SP, cfa);
     for (number, restore) in &rule.registers {
-        match restored(restore, cfa, registers, &stack) {
+        match restored(restore, cfa, registers, stack) {
             Ok(value) => caller.set(*number, value),
             // Needed only if some caller's frame is found through it.
             Err(_) => caller.forget(*number),
         }
     }
-    let return_address = restored(&rule.return_address, cfa, registers, &stack);
+    let return_address = restored(&rule.return_address, cfa, registers, stack);
     let signed = |address| {
         if rule.is_signed { without_signature(registers.arch(), address) } else { address }
     };
@@ -277,7 +273,7 @@ fn restored(
     restore: &Restore,
     cfa: u64,
     registers: &RegisterSet,
-    stack: &CapturedStack<'_>,
+    stack: &impl Memory,
 ) -> Result<u64, Failure> {
     let read = |address| stack.read(address).ok_or(Failure::OutsideCapture);
     match restore {
