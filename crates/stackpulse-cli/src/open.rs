@@ -139,7 +139,17 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 /// Reads the samples of a spool that were asked for, and names them.
 pub(crate) fn profile(path: &Path, args: &SelectArgs) -> Result<Opened, Failure> {
     let filter = select::sample_filter(path, args)?;
-    let loaded = load_with(path, Loader::with_filter(filter))?;
+    named(path, args, Loader::with_filter(filter))
+}
+
+/// As [`profile`], and keeps when each sample was.
+pub(crate) fn profile_over_time(path: &Path, args: &SelectArgs) -> Result<Opened, Failure> {
+    let filter = select::sample_filter(path, args)?;
+    named(path, args, Loader::with_filter(filter).keep_times())
+}
+
+fn named(path: &Path, args: &SelectArgs, loader: Loader) -> Result<Opened, Failure> {
+    let loaded = load_with(path, loader)?;
     let mut profile =
         names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
     profile.keep(&select::name_filter(args));

@@ -27,6 +27,7 @@ pub struct Loader {
     /// The name of each of the profile's threads, where it has one of its own.
     thread_names: Vec<Option<u32>>,
     filter: SampleFilter,
+    keeps_times: bool,
     /// Which comms the filter's patterns match, as far as it was asked.
     comm_matches: NameMatches,
     thread_matches: NameMatches,
@@ -73,6 +74,13 @@ impl Loader {
     #[must_use]
     pub fn with_filter(filter: SampleFilter) -> Self {
         Self { filter, ..Self::default() }
+    }
+
+    /// Keeps the time of every sample too, in [`Stacks::timeline`].
+    #[must_use]
+    pub fn keep_times(mut self) -> Self {
+        self.keeps_times = true;
+        self
     }
 
     /// Takes the next record, and what has been defined up to it.
@@ -209,6 +217,9 @@ impl Loader {
         };
         let key = StackKey { actor: Actor { thread, comm }, callers, leaf };
         *self.stacks.counts.entry(key).or_default() += 1;
+        if self.keeps_times {
+            self.stacks.timeline.push((sample.time_ns, key));
+        }
         self.stacks.total += 1;
         Some(())
     }

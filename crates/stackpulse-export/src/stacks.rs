@@ -112,6 +112,9 @@ pub struct Stacks {
     pub total: u64,
     /// Samples that a filter left out.
     pub left_out: u64,
+    /// When each counted sample was, in the order of the spool; empty unless the loader was asked to keep it. A stack that is
+    /// not in `counts` was left out later, by its names.
+    pub timeline: Vec<(u64, StackKey)>,
 }
 
 impl Default for Stacks {
@@ -128,6 +131,7 @@ impl Default for Stacks {
             names: Vec::new(),
             total: 0,
             left_out: 0,
+            timeline: Vec::new(),
         }
     }
 }

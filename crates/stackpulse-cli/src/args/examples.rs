@@ -47,3 +47,16 @@ Examples:
   stackpulse completions bash > ~/.local/share/bash-completion/completions/stackpulse
   stackpulse completions zsh > ~/.zfunc/_stackpulse
   stackpulse completions fish > ~/.config/fish/completions/stackpulse.fish";
+
+pub(super) const DIFF: &str = "\
+Examples:
+  stackpulse diff before.spool after.spool
+  stackpulse diff -A a1.spool,a2.spool,a3.spool -B b1.spool,b2.spool,b3.spool
+  stackpulse diff --fail-if 'self(parse) > +3%' before.spool after.spool
+  stackpulse diff --format svg -o diff.svg before.spool after.spool
+
+A share is that of all samples chosen. The interval holds the true change in 95 of 100 cases, as far as the
+recording's own parts tell: resampled windows of time, or whole runs where a side has three or more. What
+differs from run to run is seen with several runs only.
+
+Exit status: 0, or 1 where a condition of --fail-if holds.";

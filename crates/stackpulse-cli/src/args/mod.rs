@@ -1,5 +1,6 @@
 //! What was typed.
 
+mod diff;
 mod duration;
 mod examples;
 mod import;
@@ -8,6 +9,7 @@ mod record;
 mod report;
 mod select;
 
+pub(crate) use diff::{Condition, DiffArgs, DiffFormat, Measure};
 pub(crate) use import::ImportArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use record::{EventName, Rate, RecordArgs};
@@ -45,6 +47,9 @@ pub(crate) enum Command {
     /// Write a spool's stacks in another form
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
+    /// Say which functions take more or less of the time in B than in A, and how sure that is
+    #[command(after_help = examples::DIFF)]
+    Diff(DiffArgs),
     /// Turn a perf.data file with user stacks into a spool
     Import(ImportArgs),
     /// Record a small built-in workload and show its report

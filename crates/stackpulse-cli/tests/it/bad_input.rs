@@ -124,9 +124,14 @@ fn files_that_are_no_spools_are_told_apart_by_every_reader() {
         (fifo, "no regular file"),
     ];
     for (path, sentence) in &cases {
-        for command in [&["report"][..], &["info"], &["verify"], &["export", "-f", "collapsed"]] {
+        for command in
+            [&["report"][..], &["info"], &["verify"], &["export", "-f", "collapsed"], &["diff"]]
+        {
             let mut words = command.to_vec();
             words.push(path);
+            if command[0] == "diff" {
+                words.push(spool.to_str().unwrap());
+            }
             let (code, said) = refused(&words);
             assert!(code == 1 || code == 2, "{words:?}: {code}");
             assert!(said.contains(sentence) && said.contains(path.as_str()), "{words:?}: {said}");

@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod comparing;
 mod faults;
 mod filters;
 mod harness;
