@@ -5,6 +5,7 @@ use super::followed::Followed;
 use super::limits::refused;
 use super::options::AttachMode;
 use super::topology::Topology;
+use super::watchdog::Stopped;
 use super::{Capture, clock, schedule, sys, tasks};
 use crate::error::{OpenError, OpenStep};
 use crate::event::{AttachedProcess, Event, EventKind, Task};
@@ -237,13 +238,15 @@ pub(crate) struct Attaching {
     mode: AttachMode,
     start: Start,
     held: Vec<sys::HeldThread>,
+    /// What ptrace may not hold.
+    stopped: Option<Stopped>,
     /// The threads whose events were opened.
     pub(crate) opened: Vec<u32>,
 }
 
 impl Attaching {
     pub(crate) fn new(mode: AttachMode, start: Start) -> Self {
-        Self { mode, start, held: Vec::new(), opened: Vec::new() }
+        Self { mode, start, held: Vec::new(), stopped: None, opened: Vec::new() }
     }
 
     /// Opens the threads of a process that are not followed. How many were opened, or `None` if the process has ended.
@@ -259,8 +262,18 @@ impl Attaching {
             Err(error) => return Err(refused(OpenStep::Inspect { pid }, error, pid)),
         };
         let new: Vec<u32> = threads.into_iter().filter(|&tid| !followed.contains(tid)).collect();
-        if self.mode == AttachMode::StopWhileAttaching {
-            self.held.extend(sys::HeldThread::seize_all(&new));
+        // A process that is recorded by one it has started has its recorder among its descendants: that must run.
+        if self.mode == AttachMode::StopWhileAttaching && pid != std::process::id() {
+            let seized = sys::HeldThread::seize_all(&new);
+            self.held.extend(seized.held);
+            if seized.is_denied {
+                self.stopped = self.stopped.take().or_else(Stopped::none);
+            }
+            if seized.is_denied
+                && let Some(stopped) = &mut self.stopped
+            {
+                stopped.stop(pid);
+            }
         }
         let mut opened = 0;
         for tid in new {

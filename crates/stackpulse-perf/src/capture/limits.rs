@@ -17,7 +17,7 @@ fn advice(step: &OpenStep, error: &io::Error, pid: Option<u32>) -> Option<String
         (_, libc::EPERM | libc::EACCES) => permission(step, pid),
         (_, libc::EMFILE) => format!(
             "this process may open {} files (ulimit -n), and needs two for each thread and CPU: raise that limit",
-            limit("Max open files").unwrap_or_else(|| "no more".to_owned())
+            super::sys::open_files_limit().unwrap_or_default()
         ),
         (_, libc::ENFILE) => format!(
             "the system may open {} files (sysctl fs.file-max): raise that limit",

@@ -20,6 +20,7 @@ mod start;
 mod sys;
 mod tasks;
 mod topology;
+mod watchdog;
 
 pub use attach::{AttachOutcome, RefreshOutcome};
 pub use attr::SampledEvent;

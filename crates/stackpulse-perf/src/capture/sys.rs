@@ -197,14 +197,23 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// Raises the soft limit of open files to the hard one; whether it is higher now.
-pub(crate) fn raise_open_files() -> bool {
+fn open_files() -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is ours, and the call fills it.
     let known = checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) });
-    if known.is_err() || limit.rlim_cur >= limit.rlim_max {
+    known.is_ok().then_some(limit)
+}
+
+/// The soft limit of open files: asked for without opening one.
+pub(crate) fn open_files_limit() -> Option<u64> {
+    open_files().map(|limit| limit.rlim_cur)
+}
+
+/// Raises the soft limit of open files to the hard one; whether it is higher now.
+pub(crate) fn raise_open_files() -> bool {
+    let Some(mut limit) = open_files().filter(|limit| limit.rlim_cur < limit.rlim_max) else {
         return false;
-    }
+    };
     limit.rlim_cur = limit.rlim_max;
     // SAFETY: `limit` is ours, and the call reads it.
     checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).is_ok()
@@ -223,22 +232,36 @@ pub(crate) struct HeldThread {
     signal: libc::c_int,
 }
 
+/// What came of seizing threads.
+#[derive(Debug)]
+pub(crate) struct Seized {
+    /// Those that stand still.
+    pub(crate) held: Vec<HeldThread>,
+    /// Whether ptrace was denied for any.
+    pub(crate) is_denied: bool,
+}
+
 impl HeldThread {
     /// Seizes threads and waits until they stand still: all are told to before the first is waited for. Left out are those
-    /// that may not be traced, have ended, or do not stop in time: in a system call that nothing interrupts, such as
-    /// vfork(2)'s. These go on when the caller's thread ends.
+    /// that have ended, or do not stop in time: in a system call that nothing interrupts, such as vfork(2)'s. These go on when
+    /// the caller's thread ends.
     ///
     /// Call it on a thread that ends soon: the kernel lets go of what an ended thread held, whatever state it is in.
-    pub(crate) fn seize_all(tids: &[u32]) -> Vec<Self> {
-        let interrupted = |&tid: &u32| {
-            let tid = libc::pid_t::try_from(tid).ok()?;
-            ptrace(libc::PTRACE_SEIZE, tid, 0).ok()?;
-            ptrace(libc::PTRACE_INTERRUPT, tid, 0).ok()?;
-            Some(tid)
-        };
-        let interrupted: Vec<_> = tids.iter().filter_map(interrupted).collect();
+    pub(crate) fn seize_all(tids: &[u32]) -> Seized {
+        let mut is_denied = false;
+        let mut interrupted = Vec::new();
+        for &tid in tids {
+            let Ok(tid) = libc::pid_t::try_from(tid) else { continue };
+            let seized = ptrace(libc::PTRACE_SEIZE, tid, 0);
+            // Whatever else is answered than that there is no such thread: tracing is not to be had.
+            is_denied |=
+                seized.as_ref().is_err_and(|error| error.raw_os_error() != Some(libc::ESRCH));
+            if seized.and_then(|()| ptrace(libc::PTRACE_INTERRUPT, tid, 0)).is_ok() {
+                interrupted.push(tid);
+            }
+        }
         let still = |tid| Self::wait_until_still(tid).ok().flatten();
-        interrupted.into_iter().filter_map(still).collect()
+        Seized { held: interrupted.into_iter().filter_map(still).collect(), is_denied }
     }
 
     fn wait_until_still(tid: libc::pid_t) -> io::Result<Option<Self>> {

@@ -102,6 +102,38 @@ impl Stat {
     }
 }
 
+/// A field of a process's status.
+fn status(pid: u32, name: &str) -> Option<String> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(line.trim().to_owned())
+}
+
+/// Whether a process runs, and nobody traces it who would be told of a stop.
+pub(crate) fn may_be_stopped(pid: u32) -> bool {
+    let is_running =
+        status(pid, "State").is_some_and(|state| !state.starts_with(['T', 't', 'Z', 'X']));
+    is_running && status(pid, "TracerPid").is_some_and(|tracer| tracer == "0")
+}
+
+/// Whether every thread of a process stands still by a signal, or has ended.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let is_still = |&tid: &u32| {
+        let state = status(tid, "State");
+        state.is_none_or(|state| state.starts_with(['T', 'Z', 'X']))
+    };
+    threads(pid).is_ok_and(|threads| threads.iter().all(is_still))
+}
+
+/// Whether a signal that stops waits to be delivered to a process.
+pub(crate) fn has_pending_stop(pid: u32) -> bool {
+    let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    let stops = stops.iter().fold(0u64, |mask, signal| mask | 1 << (signal - 1));
+    let pending = |name| status(pid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    ["ShdPnd", "SigPnd"].into_iter().filter_map(pending).any(|mask| mask & stops != 0)
+}
+
 /// Returns the text of the process's maps.
 pub(crate) fn maps(pid: u32) -> io::Result<Box<[u8]>> {
     fs::read(format!("/proc/{pid}/maps")).map(Into::into)

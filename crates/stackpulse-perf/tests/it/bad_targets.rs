@@ -103,9 +103,12 @@ fn init_is_attached_to_like_any_other() {
     if !is_root() || !has_tools(&["unshare", "sh"]) {
         return;
     }
-    // A namespace of its own has an init of its own: a shell that works while the part runs.
-    let script = "\"$@\" & tested=$!; while [ -d /proc/$tested ]; do :; done; wait $tested";
-    let words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"];
+    // A namespace of its own has an init of its own: a shell that works until the part has ended.
+    let directory = tempfile::tempdir().unwrap();
+    let ended = directory.path().join("ended");
+    let script = "{ \"$@\"; echo $? > \"$0\"; } & until [ -s \"$0\" ]; do :; done; read -r status < \"$0\"; exit \"$status\"";
+    let words =
+        ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, ended.to_str().unwrap()];
     let output = part(&words, &this_program(), NAME, "init").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,8 +1,11 @@
 //! A recorder that is killed while it attaches leaves its target running.
 
 use crate::attach::options;
-use crate::harness::{Talker, alone, await_that, has_tools, is_part, part, runs, this_program};
+use crate::harness::{
+    Talker, alone, await_that, has_tools, is_part, part, runs, states, this_program,
+};
 use crate::target::Target;
+use rustix::process::Signal;
 use stackpulse_perf::capture::{AttachMode, Capture, CaptureOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +17,9 @@ pub(crate) fn attach_when_told() {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     let pid = line.trim().parse().unwrap();
-    let options = CaptureOptions { inherit_children: false, ..options() };
+    // Fewer steps; but a recorder may be a child of what it records.
+    let inherit_children = pid == std::os::unix::process::parent_id();
+    let options = CaptureOptions { inherit_children, ..options() };
     match Capture::attach(pid, AttachMode::StopWhileAttaching, &options) {
         Ok(capture) => {
             drop(capture);
@@ -97,4 +102,112 @@ fn the_target_runs_on_wherever_its_recorder_is_killed() {
     }
     eprintln!("killed at {kills} of {steps} steps");
     assert!(kills * 10 > steps * 8, "few were in time: {kills} of {steps}");
+}
+
+/// Where ptrace is denied, targets are stopped by a signal, and a watchdog of the recorder's sends the other one. strace
+/// denies it, and so watches the watchdog too: only calls that this does not make are chosen.
+#[test]
+fn without_ptrace_the_target_stands_still_and_runs_on_wherever_its_recorder_is_killed() {
+    const NAME: &str =
+        "kill::without_ptrace_the_target_stands_still_and_runs_on_wherever_its_recorder_is_killed";
+    const DENY: &str = "--inject=ptrace:error=EPERM";
+    if is_part("attacher") {
+        return attach_when_told();
+    }
+    if !has_tools(&["strace"]) {
+        return;
+    }
+    let _alone = alone();
+    let mut target = Target::start(&["idle", "2"]);
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("calls");
+    let said = attach_under_strace(NAME, &target, &log, &[DENY]);
+    assert!(said.contains("attached"), "{said}");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+    let pid = target.pid();
+    let (stop, go_on) = (at(&format!("kill({pid}, SIGSTOP")), at(&format!("kill({pid}, SIGCONT")));
+    let stands_still = &text[stop..go_on];
+    assert!(stands_still.contains("perf_event_open(") && stands_still.contains("/maps"));
+    let calls = calls(&log);
+    let mut kills = 0;
+    for name in ["kill", "perf_event_open", "ioctl", "getdents64", "pidfd_open", "epoll_ctl"] {
+        for number in 1..=calls[name] {
+            let kill = format!("--inject={name}:signal=SIGKILL:when={number}");
+            let said = attach_under_strace(NAME, &target, &log, &[DENY, &kill]);
+            kills += usize::from(!said.contains("attached"));
+            await_that("the target runs", || runs(pid));
+            target.obey("p");
+        }
+    }
+    assert!(kills > 20, "{kills} in time");
+}
+
+#[test]
+fn without_ptrace_a_stopped_target_and_other_peoples_stops_are_left_alone() {
+    const NAME: &str =
+        "kill::without_ptrace_a_stopped_target_and_other_peoples_stops_are_left_alone";
+    const DENY: &str = "--inject=ptrace:error=EPERM";
+    if is_part("attacher") {
+        return attach_when_told();
+    }
+    if !has_tools(&["strace"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("calls");
+    let mut target = Target::start(&["idle", "2"]);
+    let is_stopped = |target: &Target| states(target.pid()) == "TTT";
+    target.signal(Signal::STOP);
+    await_that("it has stopped", || is_stopped(&target));
+    assert!(attach_under_strace(NAME, &target, &log, &[DENY]).contains("attached"));
+    assert!(is_stopped(&target), "{}", states(target.pid()));
+    target.signal(Signal::CONT);
+    target.obey("p");
+    // Each system call takes long, so that there is time to stop it while it stands still already.
+    let said = std::thread::scope(|scope| {
+        let slowly = "--inject=perf_event_open:delay_enter=50000";
+        let (target, log) = (&target, &log);
+        let attach = move || attach_under_strace(NAME, target, log, &[DENY, slowly]);
+        let attaching = scope.spawn(attach);
+        await_that("the recorder's stop", || is_stopped(target));
+        target.signal(Signal::STOP);
+        attaching.join().unwrap()
+    });
+    assert!(said.contains("attached"), "{said}");
+    assert!(is_stopped(&target), "{}", states(target.pid()));
+    target.signal(Signal::CONT);
+    target.obey("p");
+}
+
+#[test]
+fn without_ptrace_a_recorder_among_the_descendants_of_its_target_does_not_stop_itself() {
+    const NAME: &str =
+        "kill::without_ptrace_a_recorder_among_the_descendants_of_its_target_does_not_stop_itself";
+    if is_part("attacher") {
+        return attach_when_told();
+    }
+    if !has_tools(&["strace", "sh"]) {
+        return;
+    }
+    // The shell is the target, and has started the recorder.
+    let shell = ["sh", "-c", "\"$@\"; :", "sh"];
+    let mut attacher = Talker::start(&mut part(&shell, &this_program(), NAME, "attacher"));
+    attacher.hear("ready");
+    let shell_pid = attacher.child.id();
+    let children = format!("/proc/{shell_pid}/task/{shell_pid}/children");
+    let recorder = std::fs::read_to_string(children).unwrap();
+    let mut strace = Talker::start(Command::new("strace").args([
+        "-f",
+        "-p",
+        recorder.trim(),
+        "-o",
+        "/dev/null",
+        "--inject=ptrace:error=EPERM",
+    ]));
+    strace.hear("strace: Process");
+    attacher.say(&shell_pid.to_string());
+    attacher.hear("attached");
+    assert!(attacher.end().1);
+    strace.end();
 }

@@ -16,6 +16,7 @@ mod launch;
 mod lifecycle;
 mod loss;
 mod pid_reuse;
+mod refusals;
 mod sorter;
 mod stop_time;
 mod system;
