@@ -22,6 +22,8 @@ pub(crate) struct CpuEvents {
     watched: [Watch; 2],
     /// Lost samples that records of the sample ring told of.
     told_lost: u64,
+    /// What the kernel counted as lost by events that are closed.
+    retired_lost: u64,
 }
 
 /// Which event of a ring is waited on.
@@ -79,6 +81,7 @@ impl CpuEvents {
             rings: None,
             watched: [Watch::default(); 2],
             told_lost: 0,
+            retired_lost: 0,
         }
     }
 
@@ -209,17 +212,43 @@ impl CpuEvents {
 
     /// Samples that the kernel says it dropped on this CPU, and that no record told of.
     pub(crate) fn untold_lost(&self) -> io::Result<u64> {
-        let mut lost = 0u64;
+        let mut lost = self.retired_lost;
         for event in &self.sampling {
-            // With PERF_FORMAT_LOST alone a read gives the value, then the count of lost samples.
-            let mut bytes = [0; 16];
-            let mut file = event.file();
-            if file.read(&mut bytes)? == bytes.len() {
-                let [.., a, b, c, d, e, f, g, h] = bytes;
-                lost = lost.saturating_add(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
-            }
+            lost = lost.saturating_add(count_lost(event)?);
         }
         Ok(lost.saturating_sub(self.told_lost))
+    }
+
+    /// For each thread whether its events will tell nothing more, and may be closed. The first ones keep the rings, and
+    /// one of each ring is waited on.
+    pub(crate) fn dead(&self) -> io::Result<Vec<bool>> {
+        let mut dead = sys::have_hung_up(self.lifecycle.iter().map(Counter::file))?;
+        let sampling = sys::have_hung_up(self.sampling.iter().map(Counter::file))?;
+        dead.iter_mut().zip(sampling).for_each(|(dead, sampling)| *dead &= sampling);
+        for kept in self.watched.iter().map(|watch| watch.event).chain([0]) {
+            if let Some(dead) = dead.get_mut(kept) {
+                *dead = false;
+            }
+        }
+        Ok(dead)
+    }
+
+    /// Closes the events of these threads; where lost samples are counted, theirs are kept.
+    pub(crate) fn retire(&mut self, dead: &[bool], counts_lost: bool) -> io::Result<()> {
+        let is_dead = |at: usize| dead.get(at).copied().unwrap_or_default();
+        if counts_lost {
+            for (_, event) in self.sampling.iter().enumerate().filter(|&(at, _)| is_dead(at)) {
+                self.retired_lost = self.retired_lost.saturating_add(count_lost(event)?);
+            }
+        }
+        for events in [&mut self.sampling, &mut self.lifecycle] {
+            let mut at = 0..;
+            events.retain(|_| !at.next().is_some_and(is_dead));
+        }
+        for watch in &mut self.watched {
+            watch.event -= (0..watch.event).filter(|&at| is_dead(at)).count();
+        }
+        Ok(())
     }
 
     /// Whether a ring has something unread.
@@ -251,4 +280,16 @@ impl CpuEvents {
         let lost = rings.samples.as_mut().map_or(0, |ring| reader.read_ring(ring));
         self.told_lost = self.told_lost.saturating_add(lost);
     }
+}
+
+/// How many samples of an event the kernel has dropped.
+fn count_lost(event: &Counter) -> io::Result<u64> {
+    // With PERF_FORMAT_LOST alone a read gives the value, then the count of lost samples.
+    let mut bytes = [0; 16];
+    let mut file = event.file();
+    if file.read(&mut bytes)? < bytes.len() {
+        return Ok(0);
+    }
+    let [.., a, b, c, d, e, f, g, h] = bytes;
+    Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
 }

@@ -13,6 +13,7 @@ mod limits;
 mod options;
 mod pool;
 mod reader;
+mod retire;
 mod ring;
 mod rounds;
 pub mod schedule;
@@ -34,6 +35,7 @@ use cpu::Which;
 use exits::{Exits, PIDFD_TOKEN};
 use followed::Followed;
 use pool::Pool;
+use retire::Retirement;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -57,6 +59,7 @@ pub struct Capture {
     pool: Pool,
     statistics: Statistics,
     exits: Exits,
+    retirement: Retirement,
     followed: Followed,
     poller: Poller,
     ready: Vec<Ready>,

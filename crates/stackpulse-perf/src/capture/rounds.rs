@@ -109,6 +109,7 @@ impl Capture {
 
     fn read_round(&mut self) -> Result<(), CaptureError> {
         let ended = self.exits.take_ended();
+        let retired = self.retirement.look(&mut self.topology, clock::monotonic_ns());
         self.read_rings();
         // Their ends were seen before the rings were read, so all that is theirs has been read. Where a pid is in use
         // again, the new process's fork has told the old one's end, and a later end would be taken for the new one's.
@@ -119,7 +120,8 @@ impl Capture {
         }
         self.exits
             .open_noted(&self.poller)
-            .map_err(|source| CaptureError { attempt: "follow the ends of processes", source })
+            .map_err(|source| CaptureError { attempt: "follow the ends of processes", source })?;
+        retired.map_err(|source| CaptureError { attempt: "close events that have ended", source })
     }
 
     pub(super) fn read_rings(&mut self) {

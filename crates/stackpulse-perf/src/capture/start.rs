@@ -6,6 +6,7 @@ use super::followed::Followed;
 use super::limits::refused;
 use super::options::{AttachMode, CaptureOptions};
 use super::pool::Pool;
+use super::retire::Retirement;
 use super::sys::{self, Poller};
 use super::topology::{Scope, Topology};
 use super::{Capture, Settings, WAKER_TOKEN, Waker, attach, clock, tasks};
@@ -93,6 +94,7 @@ impl Capture {
             pool: Pool::new(POOL_BYTES),
             statistics: Statistics::default(),
             exits: Exits::default(),
+            retirement: Retirement::default(),
             followed: Followed::default(),
             ready: Vec::new(),
             inherit_children,

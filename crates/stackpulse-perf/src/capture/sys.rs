@@ -52,6 +52,18 @@ pub(crate) fn is_readable(fd: &OwnedFd) -> io::Result<bool> {
     checked(unsafe { libc::poll(&raw mut poll, 1, 0) }).map(|ready| ready > 0)
 }
 
+/// Whether nothing will ever come from each of these events again: their tasks, and all that inherited them, have ended.
+///
+/// To ask an event takes the wake-up of its ring, so the ring must be read afterwards.
+pub(crate) fn have_hung_up<'a>(events: impl Iterator<Item = &'a File>) -> io::Result<Vec<bool>> {
+    let poll = |event: &File| libc::pollfd { fd: event.as_raw_fd(), events: 0, revents: 0 };
+    let mut polls: Vec<libc::pollfd> = events.map(poll).collect();
+    let count = libc::nfds_t::try_from(polls.len()).unwrap_or_default();
+    // SAFETY: `count` entries, ours, which the call fills; it does not wait.
+    checked(unsafe { libc::poll(polls.as_mut_ptr(), count, 0) })?;
+    Ok(polls.iter().map(|poll| poll.revents & libc::POLLHUP != 0).collect())
+}
+
 /// What `epoll_wait` told of one descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
