@@ -257,6 +257,13 @@ impl Attaching {
         followed: &mut Followed,
     ) -> Result<Option<usize>, OpenError> {
         let threads = match tasks::threads(pid) {
+            // It stays raised, so this happens once.
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) && sys::raise_open_files() => {
+                tasks::threads(pid)
+            }
+            other => other,
+        };
+        let threads = match threads {
             Ok(threads) => threads,
             Err(error) if tasks::is_gone(&error) => return Ok(None),
             Err(error) => return Err(refused(OpenStep::Inspect { pid }, error, pid)),

@@ -221,8 +221,9 @@ impl Attributes {
     }
 }
 
-/// How long a sample may stay in its ring: two rounds and the consumer's work, in milliseconds.
-const CONSUMER_MS: u64 = 20;
+/// How long a consumer may not come to run, in milliseconds: on a machine with more work than CPUs an ordinary thread waits that
+/// long now and then, and what it has in its hands stays in the ring meanwhile.
+const CONSUMER_MS: u64 = 250;
 
 /// Lifecycle records are few; they are read with the samples, and wake the reader when many have come.
 const LIFECYCLE_WATERMARK_BYTES: u32 = 16 << 10;
