@@ -2,7 +2,9 @@
 
 use crate::error::{Error, ErrorKind};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
-use stackpulse_perf::capture::{AttachMode, AttachOutcome, Capture, schedule};
+use stackpulse_perf::capture::{
+    AttachMode, AttachOutcome, Capture, RefreshOutcome, clock, schedule,
+};
 use stackpulse_perf::{Batch, CaptureError, OpenError, Statistics};
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ pub(crate) enum Command {
     Switch(bool, Sender<Result<(), Error>>),
     /// Send on everything collected so far, and answer when it has been published.
     Flush(Sender<Result<(), Error>>),
+    /// Look for threads of a process that are not followed.
+    Refresh(u32, Sender<Result<RefreshOutcome, Error>>),
     /// List the processes that have not ended.
     Active(Sender<Vec<u32>>),
     /// Whether something waits to be read or sorted.
@@ -32,10 +36,18 @@ pub(crate) enum Message {
     Batch(Batch),
     /// Publish what has come, and answer.
     Flush(Sender<Result<(), Error>>),
-    /// Counters of the capture, as of now.
-    Statistics(Statistics),
+    /// What the capture has come to, as of now.
+    Captured(Captured),
     /// Nothing comes after this: the recording ends as it should.
-    End(Statistics),
+    End(Captured),
+}
+
+/// What a capture has come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Captured {
+    pub(crate) statistics: Statistics,
+    /// CPU time of the thread, nanoseconds.
+    pub(crate) cpu_ns: u64,
 }
 
 /// How long the thread sleeps when nothing happens.
@@ -96,7 +108,7 @@ impl CaptureThread {
         match self.messages.try_send(Message::Batch(full)) {
             Ok(()) => {
                 // Only a snapshot: it may be left out when the channel is full.
-                let _ = self.messages.try_send(Message::Statistics(self.capture.statistics()));
+                let _ = self.messages.try_send(Message::Captured(self.captured()));
                 true
             }
             Err(TrySendError::Full(Message::Batch(batch))) => {
@@ -108,11 +120,18 @@ impl CaptureThread {
         }
     }
 
+    fn captured(&self) -> Captured {
+        Captured { statistics: self.capture.statistics(), cpu_ns: clock::thread_cpu_ns() }
+    }
+
     fn obey(&mut self) -> Result<Next, Error> {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Attach(pid, mode, reply) => {
                     answer(&reply, self.capture.attach_process(pid, mode).map_err(Error::from));
+                }
+                Command::Refresh(pid, reply) => {
+                    answer(&reply, self.capture.refresh_threads(pid).map_err(Error::from));
                 }
                 Command::Switch(on, reply) => {
                     let switched = if on { self.capture.enable() } else { self.capture.disable() };
@@ -147,11 +166,11 @@ impl CaptureThread {
 
     fn finish(mut self) -> Result<(), Error> {
         let finished = self.capture.finish(&mut self.batch).map_err(failed);
-        let statistics = self.capture.statistics();
+        let captured = self.captured();
         // An unwind thread that has gone tells its own error.
         let _ = self.messages.send(Message::Batch(self.batch));
         if finished.is_ok() {
-            let _ = self.messages.send(Message::End(statistics));
+            let _ = self.messages.send(Message::End(captured));
         }
         finished
     }

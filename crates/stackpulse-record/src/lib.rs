@@ -41,6 +41,6 @@ pub use error::{Error, ErrorKind};
 pub use options::{MAX_STACK_SIZE, RecorderOptions, SampleRate};
 pub use recorder::{Progress, Recorder};
 pub use stackpulse_perf::capture::{
-    AttachMode, AttachOutcome, EventChoice, SampledEvent, Settings,
+    AttachMode, AttachOutcome, EventChoice, RefreshOutcome, SampledEvent, Settings,
 };
 pub use summary::Summary;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use stackpulse_perf::capture::{EventChoice, MAX_STACK_SIZE_BYTES};
+use std::io;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -60,10 +61,11 @@ impl SampleRate {
                     Error::caused(ErrorKind::Io, format_args!("read {RATE_LIMIT_PATH}"), error)
                 })?;
                 parse_limit(&text).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::Io,
-                        format!("{RATE_LIMIT_PATH} holds invalid data: {:?}", text.trim()),
-                    )
+                    let invalid = io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("{:?} is no number of 1 to {}", text.trim(), u32::MAX),
+                    );
+                    Error::caused(ErrorKind::Io, format_args!("read {RATE_LIMIT_PATH}"), invalid)
                 })
             }
         }
@@ -91,10 +93,12 @@ pub struct RecorderOptions {
     /// Whether kernel frames are recorded (no); where that is not permitted the recording goes
     /// on without them and [`Recorder::settings`](crate::Recorder::settings) says so.
     pub include_kernel: bool,
-    /// Whether children of the process are recorded too (yes): those created later, and those there are.
+    /// Whether children of the process are recorded too (no): those created later, and those there are.
     pub inherit_children: bool,
     /// Wall-clock time of the first moment, microseconds since 1970 UTC (taken from the clock).
     pub start_timestamp_us: Option<u64>,
+    /// Microseconds between samples that the spool's header tells (taken from the rate); what is sampled does not change.
+    pub sample_interval_us: Option<NonZeroU32>,
     /// Whether the capture thread asks to run ahead of others when rings fill (yes): as a real-time thread of the lowest
     /// priority where that is permitted. It only copies samples; unwinding is done at ordinary priority.
     pub prompt_capture: bool,
@@ -112,8 +116,9 @@ impl Default for RecorderOptions {
             stack_size: 32 * 1024,
             ring_buffer_stacks: 32,
             include_kernel: false,
-            inherit_children: true,
+            inherit_children: false,
             start_timestamp_us: None,
+            sample_interval_us: None,
             prompt_capture: true,
             start_enabled: true,
             publish_interval: Duration::from_millis(500),

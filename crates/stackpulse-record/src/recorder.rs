@@ -1,17 +1,17 @@
 //! The calls: what the user's thread sees.
 
-use crate::capture_thread::{CaptureThread, Command, Message};
+use crate::capture_thread::{CaptureThread, Captured, Command, Message};
 use crate::error::{Error, ErrorKind};
 use crate::host::HostFacts;
 use crate::options::RecorderOptions;
 use crate::summary::Summary;
 use crate::unwind_thread::{Ended, UnwindThread};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use stackpulse_perf::Batch;
 use stackpulse_perf::capture::{
-    AttachMode, AttachOutcome, Capture, CaptureOptions, Settings, Waker, clock,
+    AttachMode, AttachOutcome, Capture, CaptureOptions, RefreshOutcome, Settings, Waker, clock,
 };
-use stackpulse_perf::{Batch, Statistics};
-use stackpulse_spool::{Record, RecordSink, Writer, WriterOptions};
+use stackpulse_spool::{Record, RecordSink, Tail, Writer, WriterOptions};
 use stackpulse_unwind::Engine;
 use stackpulse_unwind::procfs::Procfs;
 use std::fs::File;
@@ -44,6 +44,8 @@ pub struct Recorder<W: Write + Send + 'static = File> {
     settings: Settings,
     latest: Summary,
     told: Progress,
+    /// The spool, for the one reader that may follow it.
+    followed: Option<File>,
     threads: Option<Threads<W>>,
 }
 
@@ -71,8 +73,16 @@ impl Recorder<File> {
         let file = file.map_err(|error| {
             Error::caused(ErrorKind::Io, format_args!("create {}", path.display()), error)
         })?;
-        Self::start(capture, file, options)
+        // Opened now, so that it is this file whatever becomes of the path; a pipe or a terminal cannot be followed.
+        let followed = File::open(path).ok().filter(is_regular);
+        let mut recorder = Self::start(capture, file, options)?;
+        recorder.followed = followed;
+        Ok(recorder)
     }
+}
+
+fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
@@ -99,7 +109,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             options.start_timestamp_us.map_or(realtime_ns, |us| us.saturating_mul(1000));
         let facts = Record::Settings(stackpulse_spool::Settings {
             event: settings.event.name().as_bytes(),
-            rate_hz: settings.frequency_hz,
+            rate_hz: options.sample_interval_us.map_or(settings.frequency_hz, |us| 1_000_000 / us),
             stack_size_bytes: settings.stack_size_bytes,
             kernel_frames: settings.kernel_frames,
             follows_children: settings.inherit_children,
@@ -131,7 +141,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
             progress: progress_sender,
             publish_interval: options.publish_interval,
             start_ns,
-            capture: Statistics::default(),
+            settings,
+            captured: Captured::default(),
         };
         let spawned = |error| Error::caused(ErrorKind::Io, "start a thread", error);
         let unwind = Builder::new()
@@ -149,6 +160,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             settings,
             latest: Summary { start_ns, ..Summary::default() },
             told: Progress::default(),
+            followed: None,
             threads: Some(Threads { capture, unwind }),
         })
     }
@@ -166,6 +178,32 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// When it cannot be captured; what this call opened is closed again.
     pub fn attach_process(&mut self, pid: u32, mode: AttachMode) -> Result<AttachOutcome, Error> {
         self.ask(|reply| Command::Attach(pid, mode, reply))?
+    }
+
+    /// Looks for threads of a followed process that are not followed yet, and follows them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] for a process that is not followed; otherwise as
+    /// [`attach_process`](Self::attach_process).
+    pub fn refresh_threads(&mut self, pid: u32) -> Result<RefreshOutcome, Error> {
+        self.ask(|reply| Command::Refresh(pid, reply))?
+    }
+
+    /// Returns a reader that follows the spool as it is written: whole blocks, every publish interval.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] at the second call, and where the spool is no regular file that was named by its path;
+    /// [`ErrorKind::CorruptSpool`] when something else writes into the file.
+    pub fn tail(&mut self) -> Result<Tail<File>, Error> {
+        let file = self.followed.take().ok_or_else(|| {
+            let why =
+                "the spool has its one reader already, or is no regular file opened by its path";
+            Error::new(ErrorKind::InvalidInput, why)
+        })?;
+        Tail::open(file)
+            .map_err(|error| Error::caused(ErrorKind::CorruptSpool, "follow the spool", error))
     }
 
     /// Waits for progress at most that long.
@@ -322,6 +360,9 @@ impl<W: Write + Send + 'static> Drop for Recorder<W> {
 }
 
 fn open(pid: u32, mode: AttachMode, options: &RecorderOptions) -> Result<Capture, Error> {
+    if pid == 0 || i32::try_from(pid).is_err() {
+        return Err(Error::new(ErrorKind::InvalidInput, format!("{pid} is no process id")));
+    }
     let capture_options = CaptureOptions {
         frequency_hz: options.sample_rate.resolve()?,
         event: options.event,

@@ -1,11 +1,12 @@
 //! The thread that owns the engine and the writer.
 
-use crate::capture_thread::Message;
+use crate::capture_thread::{Captured, Message};
 use crate::error::{Error, ErrorKind};
 use crate::summary::Summary;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use stackpulse_perf::Batch;
+use stackpulse_perf::capture::Settings;
 use stackpulse_perf::capture::clock;
-use stackpulse_perf::{Batch, Statistics};
 use stackpulse_spool::{Record, RecordSink, WriteError, Writer};
 use stackpulse_unwind::Engine;
 use stackpulse_unwind::procfs::Procfs;
@@ -22,7 +23,8 @@ pub(crate) struct UnwindThread<W: Write> {
     pub(crate) progress: Sender<Summary>,
     pub(crate) publish_interval: Duration,
     pub(crate) start_ns: u64,
-    pub(crate) capture: Statistics,
+    pub(crate) settings: Settings,
+    pub(crate) captured: Captured,
 }
 
 /// How the recording ended, and what it was written to.
@@ -41,8 +43,8 @@ impl<W: Write> UnwindThread<W> {
             let wait = next_publish.saturating_duration_since(Instant::now());
             let step = match self.messages.recv_timeout(wait) {
                 Ok(Message::Batch(batch)) => self.handle(batch),
-                Ok(Message::Statistics(statistics)) => {
-                    self.capture = statistics;
+                Ok(Message::Captured(captured)) => {
+                    self.captured = captured;
                     Ok(())
                 }
                 Ok(Message::Flush(reply)) => {
@@ -54,8 +56,8 @@ impl<W: Write> UnwindThread<W> {
                     });
                     published
                 }
-                Ok(Message::End(statistics)) => {
-                    self.capture = statistics;
+                Ok(Message::End(captured)) => {
+                    self.captured = captured;
                     break Ok(true);
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -100,13 +102,17 @@ impl<W: Write> UnwindThread<W> {
     }
 
     fn summary(&self) -> Summary {
-        Summary::of(
-            &self.capture,
+        let mut summary = Summary::of(
+            &self.captured.statistics,
             &self.engine.statistics(),
+            &self.settings,
             self.writer.bytes_written(),
-            self.start_ns,
-            clock::monotonic_ns(),
-        )
+        );
+        summary.took(
+            self.start_ns..clock::monotonic_ns(),
+            self.captured.cpu_ns + clock::thread_cpu_ns(),
+        );
+        summary
     }
 
     fn end(mut self, is_finished: bool) -> Ended<W> {

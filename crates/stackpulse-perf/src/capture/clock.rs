@@ -7,6 +7,12 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Returns the CPU time that the calling thread has taken so far, user and system, in nanoseconds.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Returns the same moment by `CLOCK_MONOTONIC` and by `CLOCK_REALTIME`, in nanoseconds.
 #[must_use]
 pub fn pair() -> (u64, u64) {
