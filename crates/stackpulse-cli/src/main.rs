@@ -51,6 +51,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => commands::export::run(&args).map(|()| 0),
         Command::Import(args) => commands::import::run(&args).map(|()| 0),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Cargo(args) => commands::cargo::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Completions(args) => commands::completions::run(&args).map(|()| 0),
         Command::Man(args) => commands::man::run(&args).map(|()| 0),

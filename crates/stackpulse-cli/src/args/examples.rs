@@ -60,3 +60,18 @@ recording's own parts tell: resampled windows of time, or whole runs where a sid
 differs from run to run is seen with several runs only.
 
 Exit status: 0, or 1 where a condition of --fail-if holds.";
+
+pub(super) const DOCTOR: &str = "\
+Examples:
+  stackpulse doctor
+  stackpulse doctor -p 1234
+  stackpulse doctor --json | jq '.checks[] | select(.state != \"good\")'
+
+Exit status: 0 if recording works, with or without limits; 1 if it does not.";
+
+pub(super) const CARGO: &str = "\
+Examples:
+  stackpulse cargo --report -- --input file
+  stackpulse cargo --bench parsing -o parsing.spool
+  stackpulse cargo --example shown --features fast
+  stackpulse cargo --test integration -- one_test --exact";

@@ -1,6 +1,8 @@
 //! What was typed.
 
+mod cargo;
 mod diff;
+mod doctor;
 mod duration;
 mod examples;
 mod import;
@@ -9,7 +11,9 @@ mod record;
 mod report;
 mod select;
 
+pub(crate) use cargo::CargoArgs;
 pub(crate) use diff::{Condition, DiffArgs, DiffFormat, Measure};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use record::{EventName, Rate, RecordArgs};
@@ -50,6 +54,12 @@ pub(crate) enum Command {
     /// Say which functions take more or less of the time in B than in A, and how sure that is
     #[command(after_help = examples::DIFF)]
     Diff(DiffArgs),
+    /// Say whether recording works here, and what stands in its way
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(DoctorArgs),
+    /// Build a target of a Cargo package, and record it
+    #[command(after_help = examples::CARGO)]
+    Cargo(Box<CargoArgs>),
     /// Turn a perf.data file with user stacks into a spool
     Import(ImportArgs),
     /// Record a small built-in workload and show its report

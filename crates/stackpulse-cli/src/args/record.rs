@@ -127,7 +127,7 @@ pub(crate) enum EventName {
     CpuClock,
 }
 
-fn parse_rate(text: &str) -> Result<Rate, String> {
+pub(super) fn parse_rate(text: &str) -> Result<Rate, String> {
     match text {
         "max" => Ok(Rate::Maximum),
         _ => match text.parse() {

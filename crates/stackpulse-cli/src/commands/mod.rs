@@ -1,8 +1,10 @@
 //! One file per command.
 
+pub(crate) mod cargo;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod info;

@@ -7,7 +7,9 @@
 )]
 
 mod bad_input;
+mod building;
 mod comparing;
+mod diagnosis;
 mod faults;
 mod filters;
 mod harness;
