@@ -36,6 +36,18 @@ impl Arch {
             Self::Aarch64 => 0x1_ffff_ffff,
         }
     }
+
+    /// Returns a code address as it lies in memory: without the code that pointer authentication puts into the upper bits of
+    /// return addresses, in registers and on stacks, where programs are built with it.
+    ///
+    /// Addresses are taken to have 48 bits; with another number, [`aarch64::strip_pac`] takes it.
+    #[must_use]
+    pub const fn code_avma(self, avma: u64) -> u64 {
+        match self {
+            Self::X86_64 => avma,
+            Self::Aarch64 => aarch64::strip_pac(avma, 48),
+        }
+    }
 }
 
 /// x86-64 register numbers of `PERF_SAMPLE_REGS_USER`.
@@ -74,6 +86,14 @@ pub mod aarch64 {
     pub const SP: u32 = 31;
     /// pc
     pub const PC: u32 = 32;
+
+    /// Returns an address of `address_bits` bits (39 to 52, as the kernel is built) without a pointer authentication code in
+    /// the bits above: these become what bit 55 is, which tells the kernel's addresses from those of programs.
+    #[must_use]
+    pub const fn strip_pac(avma: u64, address_bits: u32) -> u64 {
+        let above = u64::MAX.unbounded_shl(address_bits);
+        if avma & 1 << 55 == 0 { avma & !above } else { avma | above }
+    }
 }
 
 /// The width of the interrupted user code (`enum perf_sample_regs_abi`).
@@ -145,5 +165,47 @@ impl<'a> UserRegs<'a> {
             Arch::X86_64 => x86_64::SP,
             Arch::Aarch64 => aarch64::SP,
         })
+    }
+
+    /// Returns the return address that a link register holds, as it lies in memory: `None` where the architecture has no such
+    /// register, or it was not sampled.
+    #[must_use]
+    pub fn link_avma(&self) -> Option<u64> {
+        match self.arch {
+            Arch::X86_64 => None,
+            Arch::Aarch64 => Some(self.arch.code_avma(self.get(aarch64::LR)?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authentication_codes_are_stripped_from_addresses_of_programs_and_of_the_kernel() {
+        let check = |avma, expected| assert_eq!(Arch::Aarch64.code_avma(avma), expected);
+        check(0x0000_aaaa_bbbb_cccc, 0x0000_aaaa_bbbb_cccc);
+        check(0xff7f_aaaa_bbbb_cccc, 0x0000_aaaa_bbbb_cccc);
+        check(0x003b_ffff_ffff_fff0, 0x0000_ffff_ffff_fff0);
+        check(0xffff_8000_1234_5678, 0xffff_8000_1234_5678);
+        check(0x5a95_8000_1234_5678, 0xffff_8000_1234_5678);
+        assert_eq!(aarch64::strip_pac(0x005a_ab7f_1234_5678, 39), 0x0000_007f_1234_5678);
+        assert_eq!(aarch64::strip_pac(0x002a_aaaa_bbbb_cccc, 52), 0x000a_aaaa_bbbb_cccc);
+        assert_eq!(Arch::X86_64.code_avma(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn aarch64_registers_are_found_by_their_numbers() {
+        let values: Vec<u8> = (0..33u64).flat_map(|at| (at | 0x7f << 48).to_ne_bytes()).collect();
+        let mask = Arch::Aarch64.general_mask();
+        let regs = UserRegs::new(Arch::Aarch64, RegsAbi::Bits64, mask, &values).unwrap();
+        let is = |at: u64| Some(at | 0x7f << 48);
+        assert_eq!(regs.get(aarch64::X0), is(0));
+        assert_eq!(regs.get(aarch64::FP), is(29));
+        assert_eq!((regs.sp(), regs.pc()), (is(31), is(32)));
+        assert_eq!(regs.link_avma(), Some(30), "without the code above it");
+        assert_eq!(regs.get(33), None);
+        assert!(UserRegs::new(Arch::Aarch64, RegsAbi::Bits64, mask, &values[1..]).is_none());
     }
 }

@@ -10,6 +10,7 @@ const PAGE: usize = 4096;
 /// The kernel's side of a ring: writes records if the reader's tail leaves room.
 pub(in super::super) struct Kernel {
     file: File,
+    page: u64,
     data_len: u64,
     head: u64,
 }
@@ -17,13 +18,18 @@ pub(in super::super) struct Kernel {
 impl Kernel {
     /// A ring whose positions begin at `start`.
     pub(in super::super) fn new(pages: u64, start: u64) -> (Self, Ring) {
+        Self::with_pages_of(PAGE, pages, start)
+    }
+
+    /// The same with pages of another size.
+    fn with_pages_of(page: usize, pages: u64, start: u64) -> (Self, Ring) {
         let file = tempfile::tempfile().unwrap();
-        let data_len = pages * PAGE as u64;
-        file.set_len(PAGE as u64 + data_len).unwrap();
-        let mut kernel = Self { file, data_len, head: start };
+        let data_len = pages * page as u64;
+        file.set_len(page as u64 + data_len).unwrap();
+        let mut kernel = Self { file, page: page as u64, data_len, head: start };
         kernel.store(DATA_TAIL, start);
         kernel.show_head(start);
-        let ring = Ring::map(&kernel.file, PAGE, usize::try_from(pages).unwrap(), 64).unwrap();
+        let ring = Ring::map(&kernel.file, page, usize::try_from(pages).unwrap(), 64).unwrap();
         (kernel, ring)
     }
 
@@ -51,7 +57,7 @@ impl Kernel {
             return false;
         }
         for (at, byte) in (self.head..).zip(record) {
-            let place = PAGE as u64 + at % self.data_len;
+            let place = self.page + at % self.data_len;
             self.file.write_all_at(&[*byte], place).unwrap();
         }
         self.show_head(self.head + len);
@@ -189,4 +195,19 @@ fn leases_keep_the_kernel_out_until_they_are_dropped() {
     ring.reclaim();
     assert_eq!(kernel.tail(), 4096);
     assert!(!ring.is_crowded());
+}
+
+#[test]
+fn pages_of_16_and_64_kib_are_read_as_those_of_4() {
+    for page in [4 << 10, 16 << 10, 64 << 10] {
+        let (mut kernel, mut ring) = Kernel::with_pages_of(page, 2, 0);
+        let mut fills = (1..=255u8).cycle();
+        for round in 0..5 {
+            let mut written = Vec::new();
+            while let Some(fill) = fills.next().filter(|&fill| kernel.write(5000, fill)) {
+                written.push((5000, fill));
+            }
+            assert_eq!(read_all(&mut ring), written, "page {page}, round {round}");
+        }
+    }
 }
