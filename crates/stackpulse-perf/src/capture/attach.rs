@@ -179,7 +179,12 @@ impl Capture {
             if !self.inherit_children || opened.is_empty() {
                 break;
             }
-            new = tasks::descendants(root);
+            // What stands still is not kept waiting while all that runs on the machine is looked at.
+            let listed = match attaching.mode {
+                AttachMode::StopWhileAttaching => tasks::children_below(root),
+                AttachMode::Running | AttachMode::OnExec => None,
+            };
+            new = listed.unwrap_or_else(|| tasks::descendants(root));
             // A child that has inherited its parent's events was told of by its fork.
             self.read_rings();
             new.retain(|&(pid, _)| !self.followed.contains(pid) && seen.insert(pid));

@@ -3,7 +3,7 @@
 use crate::error::{OpenError, OpenStep};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Refuses what cannot be attached to; says why.
@@ -52,7 +52,31 @@ pub(crate) fn comm(pid: u32, tid: u32) -> Box<[u8]> {
     comm.into()
 }
 
-/// Returns all living processes below `root`, and their parents.
+/// Returns all living processes below `root`, and their parents, asking each for its children. `None` where the kernel does
+/// not tell them. It is quick however much else runs, but sure to be complete only while the processes stand still: one that
+/// ends meanwhile may hide others (proc_pid_children(5)).
+pub(crate) fn children_below(root: u32) -> Option<Vec<(u32, Option<u32>)>> {
+    let mut below: Vec<(u32, Option<u32>)> = Vec::new();
+    let mut next = vec![root];
+    while let Some(parent) = next.pop() {
+        for tid in threads(parent).unwrap_or_default() {
+            let children = match fs::read_to_string(format!("/proc/{parent}/task/{tid}/children")) {
+                Ok(children) => children,
+                // A thread that has ended has none; where even this thread's is missing, it is the kernel's choice.
+                Err(_) if fs::exists("/proc/thread-self/children").unwrap_or(false) => continue,
+                Err(_) => return None,
+            };
+            let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+            let living = pids.filter(|&pid| self::parent(pid).is_some());
+            let living: Vec<u32> = living.collect();
+            below.extend(living.iter().map(|&pid| (pid, Some(parent))));
+            next.extend(living);
+        }
+    }
+    Some(below)
+}
+
+/// Returns all living processes below `root`, and their parents, by looking at all there are.
 pub(crate) fn descendants(root: u32) -> Vec<(u32, Option<u32>)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -91,7 +115,10 @@ struct Stat(String);
 
 impl Stat {
     fn read(pid: u32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // It is read at once, and longer than it can be: a comm of 64 bytes, and 50 numbers.
+        let mut stat = [0; 2048];
+        let len = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+        let stat = stat.get(..len)?;
         let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
         Some(Self(std::str::from_utf8(stat.get(after..)?).ok()?.to_owned()))
     }

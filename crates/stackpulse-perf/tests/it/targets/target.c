@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +30,6 @@ static unsigned long now(void) {
     return time.tv_sec * 1000000000ul + time.tv_nsec;
 }
 
-static _Atomic unsigned long longest_stop, last_look;
-
 /* How long this thread has waited for a CPU in all: the second number of its schedstat. */
 static unsigned long waited(int schedstat) {
     char text[96] = {0};
@@ -40,19 +37,34 @@ static unsigned long waited(int schedstat) {
     return strtoul(strchr(text, ' '), NULL, 10);
 }
 
-/* Looks at the clock without end. What it misses, without the time it waited for a CPU, it stood still. */
-static _Noreturn void *watch_clock(void *unused) {
-    (void)unused;
-    int schedstat = open("/proc/thread-self/schedstat", O_RDONLY);
-    pthread_barrier_wait(&begun);
-    unsigned long waited_before = waited(schedstat);
-    for (unsigned long last = now();; last = last_look = now()) {
+static void say(const char *word) {
+    size_t length = strlen(word);
+    if (write(1, word, length) != (ssize_t)length) _exit(4);
+}
+
+/* Looks at the clock without end. What it misses, without the time it waited for a CPU, it stood still: `g` asks for the longest. */
+static _Noreturn void watch_clock(void) {
+    int schedstat = open("/proc/self/schedstat", O_RDONLY);
+    unsigned long longest_stop = 0, waited_before = waited(schedstat);
+    fcntl(0, F_SETFL, O_NONBLOCK);
+    say("ready\n");
+    for (unsigned long last = now();; last = now()) {
+        char letter = 0;
+        ssize_t length = read(0, &letter, 1);
         unsigned long missed = now() - last;
-        if (missed < 20000) continue;
-        unsigned long waited_now = waited(schedstat);
-        unsigned long waited_for = waited_now - waited_before;
-        waited_before = waited_now;
-        if (missed > waited_for && missed - waited_for > longest_stop) longest_stop = missed - waited_for;
+        if (missed > 20000) {
+            unsigned long waited_now = waited(schedstat);
+            unsigned long waited_for = waited_now - waited_before;
+            waited_before = waited_now;
+            if (missed > waited_for && missed - waited_for > longest_stop) longest_stop = missed - waited_for;
+        }
+        if (length == 0) _exit(0);
+        if (letter == 'g') {
+            char stop[32];
+            snprintf(stop, sizeof stop, "g\n%lu\n", longest_stop);
+            longest_stop = 0;
+            say(stop);
+        }
     }
 }
 
@@ -93,11 +105,6 @@ static void start(int count, void *(*body)(void *)) {
     pthread_barrier_wait(&begun);
 }
 
-static void say(const char *word) {
-    size_t length = strlen(word);
-    if (write(1, word, length) != (ssize_t)length) _exit(4);
-}
-
 static void obey(char letter, char *self) {
     pthread_t thread;
     switch (letter) {
@@ -117,15 +124,6 @@ static void obey(char letter, char *self) {
     }
     case 'x': execl("/proc/self/exe", self, "idle", "0", (char *)NULL); _exit(6);
     case 'u': execl(self, self, "idle", "0", (char *)NULL); _exit(6);
-    case 'g': {
-        char gap[32];
-        /* The other thread has looked at the clock since: what it missed before is told. */
-        for (unsigned long asked = now(); last_look < asked;) sched_yield();
-        snprintf(gap, sizeof gap, "g\n%lu\n", longest_stop);
-        longest_stop = 0;
-        say(gap);
-        return;
-    }
     default: break; /* 'p': only to see that it runs */
     }
     char done[2] = {letter, '\n'};
@@ -140,7 +138,7 @@ int main(int count, char **words) {
     if (!strcmp(mode, "spin")) start(number, spin);
     if (!strcmp(mode, "clock")) {
         map_code(number);
-        start(1, watch_clock);
+        watch_clock();
     }
     if (!strcmp(mode, "fork"))
         for (int i = 0; i < number; i++)
