@@ -171,6 +171,8 @@ impl Capture {
         let mut new = vec![(root, tasks::parent(root))];
         for _ in 0..MAX_PASSES {
             for (pid, parent) in new {
+                // Its events are open and its maps are copied: it need not wait for those that come after it.
+                attaching.let_go();
                 let time_ns = clock::monotonic_ns();
                 if self.open_threads(attaching, pid)? {
                     opened.push((time_ns, attaching.describe(pid, parent)));
@@ -252,6 +254,12 @@ pub(crate) struct Attaching {
 impl Attaching {
     pub(crate) fn new(mode: AttachMode, start: Start) -> Self {
         Self { mode, start, held: Vec::new(), stopped: None, opened: Vec::new() }
+    }
+
+    /// Lets all that is held go on.
+    fn let_go(&mut self) {
+        self.held.clear();
+        self.stopped = None;
     }
 
     /// Opens the threads of a process that are not followed. How many were opened, or `None` if the process has ended.
