@@ -177,7 +177,7 @@ impl CaptureThread {
 }
 
 /// A user's thread that no longer waits needs no answer.
-fn answer<T>(reply: &Sender<T>, value: T) {
+pub(crate) fn answer<T>(reply: &Sender<T>, value: T) {
     let _ = reply.send(value);
 }
 

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod capture_thread;
+mod capturing;
 mod error;
 mod host;
 mod options;

@@ -1,7 +1,7 @@
 //! What to record, and how often.
 
 use crate::error::{Error, ErrorKind};
-use stackpulse_perf::capture::{EventChoice, MAX_STACK_SIZE_BYTES};
+use stackpulse_perf::capture::{CaptureOptions, EventChoice, MAX_STACK_SIZE_BYTES};
 use std::io;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -95,6 +95,8 @@ pub struct RecorderOptions {
     pub include_kernel: bool,
     /// Whether children of the process are recorded too (no): those created later, and those there are.
     pub inherit_children: bool,
+    /// The CPUs to sample (all of them). What processes do is followed on all.
+    pub cpus: Option<Vec<u32>>,
     /// Wall-clock time of the first moment, microseconds since 1970 UTC (taken from the clock).
     pub start_timestamp_us: Option<u64>,
     /// Microseconds between samples that the spool's header tells (taken from the rate); what is sampled does not change.
@@ -117,6 +119,7 @@ impl Default for RecorderOptions {
             ring_buffer_stacks: 32,
             include_kernel: false,
             inherit_children: false,
+            cpus: None,
             start_timestamp_us: None,
             sample_interval_us: None,
             prompt_capture: true,
@@ -127,6 +130,23 @@ impl Default for RecorderOptions {
 }
 
 impl RecorderOptions {
+    /// Returns what the capture is to do, checked.
+    pub(crate) fn capture_options(&self) -> Result<CaptureOptions, Error> {
+        Ok(CaptureOptions {
+            frequency_hz: self.sample_rate.resolve()?,
+            event: self.event,
+            stack_size_bytes: self.checked_stack_size()?,
+            ring_buffer_stacks: match self.ring_buffer_stacks {
+                0 => CaptureOptions::default().ring_buffer_stacks,
+                stacks => stacks,
+            },
+            include_kernel: self.include_kernel,
+            inherit_children: self.inherit_children,
+            cpus: self.cpus.clone(),
+            start_enabled: self.start_enabled,
+        })
+    }
+
     /// Returns the stack size as the kernel wants it.
     pub(crate) fn checked_stack_size(&self) -> Result<u32, Error> {
         let rounded = self.stack_size.checked_next_multiple_of(8).unwrap_or(u32::MAX);

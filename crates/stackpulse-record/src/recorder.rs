@@ -1,27 +1,22 @@
 //! The calls: what the user's thread sees.
 
-use crate::capture_thread::{CaptureThread, Captured, Command, Message};
+use crate::capture_thread::{Captured, Command};
+use crate::capturing::{Capturing, Whom};
 use crate::error::{Error, ErrorKind};
 use crate::host::HostFacts;
 use crate::options::RecorderOptions;
 use crate::summary::Summary;
 use crate::unwind_thread::{Ended, UnwindThread};
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use stackpulse_perf::Batch;
-use stackpulse_perf::capture::{
-    AttachMode, AttachOutcome, Capture, CaptureOptions, RefreshOutcome, Settings, Waker, clock,
-};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use stackpulse_perf::capture::{AttachMode, AttachOutcome, RefreshOutcome, Settings, Waker, clock};
 use stackpulse_spool::{Record, RecordSink, Tail, Writer, WriterOptions};
 use stackpulse_unwind::Engine;
 use stackpulse_unwind::procfs::Procfs;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-
-/// Batches under way between the threads.
-const BATCHES: usize = 8;
 
 /// What a [`Recorder::poll`] saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,12 +62,44 @@ impl Recorder<File> {
         mode: AttachMode,
         options: &RecorderOptions,
     ) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let capture = open(pid, mode, options)?;
+        Self::create(Whom::Process(pid, mode), path.as_ref(), options)
+    }
+
+    /// Records everything that runs, by CPU, into a new file at `path`. `inherit_children` has no meaning here.
+    ///
+    /// # Errors
+    ///
+    /// When that is not permitted (it needs CAP_PERFMON, root, or `kernel.perf_event_paranoid` of 0 or less), or the
+    /// file cannot be made.
+    pub fn system_wide(path: impl AsRef<Path>, options: &RecorderOptions) -> Result<Self, Error> {
+        Self::create(Whom::Everything, path.as_ref(), options)
+    }
+
+    /// Records what a control group (version 2) and those below it run into a new file at `path`; `group` is its
+    /// directory, such as `/sys/fs/cgroup/system.slice`.
+    ///
+    /// # Errors
+    ///
+    /// When the directory is no control group's, or as [`system_wide`](Self::system_wide).
+    pub fn control_group(
+        group: impl Into<PathBuf>,
+        path: impl AsRef<Path>,
+        options: &RecorderOptions,
+    ) -> Result<Self, Error> {
+        Self::create(Whom::ControlGroup(group.into()), path.as_ref(), options)
+    }
+
+    fn create(whom: Whom, path: &Path, options: &RecorderOptions) -> Result<Self, Error> {
+        let capture = Capturing::start(whom, options)?;
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-        let file = file.map_err(|error| {
-            Error::caused(ErrorKind::Io, format_args!("create {}", path.display()), error)
-        })?;
+        let file = match file {
+            Ok(file) => file,
+            Err(error) => {
+                capture.abort();
+                let attempt = format_args!("create {}", path.display());
+                return Err(Error::caused(ErrorKind::Io, attempt, error));
+            }
+        };
         // Opened now, so that it is this file whatever becomes of the path; a pipe or a terminal cannot be followed.
         let followed = File::open(path).ok().filter(is_regular);
         let mut recorder = Self::start(capture, file, options)?;
@@ -97,11 +124,37 @@ impl<W: Write + Send + 'static> Recorder<W> {
         mode: AttachMode,
         options: &RecorderOptions,
     ) -> Result<Self, Error> {
-        Self::start(open(pid, mode, options)?, out, options)
+        Self::start(Capturing::start(Whom::Process(pid, mode), options)?, out, options)
     }
 
-    fn start(capture: Capture, out: W, options: &RecorderOptions) -> Result<Self, Error> {
-        let settings = capture.settings();
+    fn start(capture: Capturing, out: W, options: &RecorderOptions) -> Result<Self, Error> {
+        let (latest_sender, progress) = bounded(1);
+        match Self::unwind(&capture, latest_sender, out, options) {
+            Ok((start_ns, unwind)) => Ok(Self {
+                commands: capture.commands,
+                waker: capture.waker,
+                progress,
+                settings: capture.settings,
+                latest: Summary { start_ns, ..Summary::default() },
+                told: Progress::default(),
+                followed: None,
+                threads: Some(Threads { capture: capture.thread, unwind }),
+            }),
+            Err(error) => {
+                capture.abort();
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins the spool, and starts the thread that goes on with it. Returns the recording's first moment with it.
+    fn unwind(
+        capture: &Capturing,
+        progress: Sender<Summary>,
+        out: W,
+        options: &RecorderOptions,
+    ) -> Result<(u64, JoinHandle<Ended<W>>), Error> {
+        let settings = capture.settings;
         let (start_ns, realtime_ns) = clock::pair();
         let written = |error| Error::caused(ErrorKind::Io, "write the spool", error);
         let mut writer = Writer::new(out, WriterOptions::default()).map_err(written)?;
@@ -119,50 +172,21 @@ impl<W: Write + Send + 'static> Recorder<W> {
         writer.record(&facts).map_err(written)?;
         writer.record(&Record::Host(HostFacts::read().as_record())).map_err(written)?;
         writer.publish().map_err(written)?;
-
-        let (commands, command_receiver) = unbounded();
-        let (messages, message_receiver) = bounded::<Message>(BATCHES);
-        let (spent_sender, spent) = bounded(BATCHES);
-        let (progress_sender, progress) = bounded(1);
-        let waker = capture.waker();
-        let capture_thread = CaptureThread {
-            capture,
-            commands: command_receiver,
-            messages,
-            spent,
-            batch: Batch::new(),
-            is_prompt: options.prompt_capture,
-        };
-        let unwind_thread = UnwindThread {
+        let thread = UnwindThread {
             engine: Engine::new(Procfs::new(), settings.kernel_frames),
             writer,
-            messages: message_receiver,
-            spent: spent_sender,
-            progress: progress_sender,
+            messages: capture.messages.clone(),
+            spent: capture.spent.clone(),
+            progress,
             publish_interval: options.publish_interval,
             start_ns,
             settings,
             captured: Captured::default(),
         };
-        let spawned = |error| Error::caused(ErrorKind::Io, "start a thread", error);
-        let unwind = Builder::new()
-            .name("sp-unwind".to_owned())
-            .spawn(move || unwind_thread.run())
-            .map_err(spawned)?;
-        let capture = Builder::new()
-            .name("sp-capture".to_owned())
-            .spawn(move || capture_thread.run())
-            .map_err(spawned)?;
-        Ok(Self {
-            commands,
-            waker,
-            progress,
-            settings,
-            latest: Summary { start_ns, ..Summary::default() },
-            told: Progress::default(),
-            followed: None,
-            threads: Some(Threads { capture, unwind }),
-        })
+        let spawned = Builder::new().name("sp-unwind".to_owned()).spawn(move || thread.run());
+        let spawned = spawned
+            .map_err(|error| Error::caused(ErrorKind::Io, "start the unwind thread", error))?;
+        Ok((start_ns, spawned))
     }
 
     /// Returns what the recording came to be after the kernel's limits: event, rate, ring sizes, kernel frames.
@@ -357,25 +381,4 @@ impl<W: Write + Send + 'static> Drop for Recorder<W> {
             let _ = self.join();
         }
     }
-}
-
-fn open(pid: u32, mode: AttachMode, options: &RecorderOptions) -> Result<Capture, Error> {
-    if pid == 0 || i32::try_from(pid).is_err() {
-        return Err(Error::new(ErrorKind::InvalidInput, format!("{pid} is no process id")));
-    }
-    let capture_options = CaptureOptions {
-        frequency_hz: options.sample_rate.resolve()?,
-        event: options.event,
-        stack_size_bytes: options.checked_stack_size()?,
-        ring_buffer_stacks: if options.ring_buffer_stacks == 0 {
-            32
-        } else {
-            options.ring_buffer_stacks
-        },
-        include_kernel: options.include_kernel,
-        inherit_children: options.inherit_children,
-        cpus: None,
-        start_enabled: options.start_enabled,
-    };
-    Ok(Capture::attach(pid, mode, &capture_options)?)
 }

@@ -233,6 +233,26 @@ fn two_hundred_children_that_live_already_are_all_followed() {
 }
 
 #[test]
+fn of_many_processes_each_stands_still_only_while_its_own_events_are_opened() {
+    let scene = Scene::new();
+    let mut parent = Running::start(&scene, &["clocks", "200"]);
+    assert_eq!(parent.line(), "ready");
+    let start = std::time::Instant::now();
+    let mode = AttachMode::StopWhileAttaching;
+    let recorder =
+        Recorder::attach_with_writer(parent.pid(), Vec::new(), mode, &options()).unwrap();
+    let whole = start.elapsed();
+    // They look at their clocks every two milliseconds, and tell the longest time between two looks.
+    let said = parent.ask("");
+    let mut longest_us: Vec<u64> = said.split(' ').map(|gap| gap.parse().unwrap()).collect();
+    longest_us.sort_unstable();
+    let median = Duration::from_micros(longest_us[100]);
+    eprintln!("attached in {whole:?}; the longest stop of each, at the median: {median:?}");
+    assert!(median < whole / 4, "{median:?} of {whole:?}");
+    recorder.finish().unwrap();
+}
+
+#[test]
 fn a_pid_that_is_used_again_never_shows_what_was_before() {
     const NAME: &str = "lives::a_pid_that_is_used_again_never_shows_what_was_before";
     if is_part("namespace") {

@@ -12,6 +12,7 @@ mod faults;
 #[allow(dead_code, reason = "shared with the tests of another crate, which use all of it")]
 mod harness;
 mod lives;
+mod machine;
 mod options;
 mod scene;
 mod soak;

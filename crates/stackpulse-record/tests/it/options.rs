@@ -15,6 +15,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(options.ring_buffer_stacks, 32);
     assert!(!options.include_kernel && !options.inherit_children);
     assert_eq!((options.start_timestamp_us, options.sample_interval_us), (None, None));
+    assert_eq!(options.cpus, None);
     assert_eq!(options.publish_interval, Duration::from_millis(500));
 }
 

@@ -137,6 +137,8 @@ pub(crate) struct Recording {
     /// Pids of all processes, one for each generation.
     pub(crate) processes: Vec<u32>,
     pub(crate) threads: u64,
+    /// CPUs of samples, in order.
+    pub(crate) cpus: Vec<u32>,
     pub(crate) execs: u64,
     pub(crate) forks: u64,
     pub(crate) lost: u64,
@@ -154,6 +156,7 @@ impl Recording {
             state: State::Torn { offset: 0 },
             processes: Vec::new(),
             threads: 0,
+            cpus: Vec::new(),
             execs: 0,
             forks: 0,
             lost: 0,
@@ -174,6 +177,9 @@ impl Recording {
                     read.marks.push(text::line(&record).to_string());
                 }
                 Record::Sample(sample) => {
+                    if !read.cpus.contains(&sample.cpu) {
+                        read.cpus.push(sample.cpu);
+                    }
                     let thread = tables.thread(sample.thread).unwrap();
                     let process = tables.process(thread.process).unwrap();
                     let frames =
@@ -276,10 +282,15 @@ impl Running {
         line.trim().to_owned()
     }
 
+    /// Says a line, and returns the next one it says.
+    pub(crate) fn ask(&mut self, line: &str) -> String {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{line}").unwrap();
+        self.line()
+    }
+
     /// Makes it do what the letter stands for, and waits until it is done.
     pub(crate) fn obey(&mut self, letter: &str, answer: &str) {
-        writeln!(self.0.stdin.as_mut().unwrap(), "{letter}").unwrap();
-        assert_eq!(self.line(), answer);
+        assert_eq!(self.ask(letter), answer);
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
