@@ -24,6 +24,8 @@ pub(crate) fn resolve(
         debug_dirs: args.debug_dir.clone(),
         symfs: args.symfs.clone(),
         boot_id,
+        debuginfod_cache: debuginfod_cache(),
+        ..SymbolizerOptions::default()
     });
     let mut readable = Readable::default();
     let recorded = RecordedNames::of(&stacks);
@@ -39,7 +41,12 @@ pub(crate) fn resolve(
 
 /// Looks up every place of the stacks, for storing.
 pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>, symfs: Option<PathBuf>) -> SymbolTable {
-    let options = SymbolizerOptions { boot_id, symfs, ..SymbolizerOptions::default() };
+    let options = SymbolizerOptions {
+        boot_id,
+        symfs,
+        debuginfod_cache: debuginfod_cache(),
+        ..SymbolizerOptions::default()
+    };
     let mut symbolizer = Symbolizer::new(options);
     let recorded = RecordedNames::of(stacks);
     let mut builder = SymbolTableBuilder::new();
@@ -56,6 +63,16 @@ pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>, symfs: Option<PathBuf>) -
         }
     }
     builder.build()
+}
+
+/// Where debuginfod clients keep what they fetched (debuginfod-client-config(7)).
+fn debuginfod_cache() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let below = |name, path| variable(name).map(|home| PathBuf::from(home).join(path));
+    variable("DEBUGINFOD_CACHE_PATH")
+        .map(PathBuf::from)
+        .or_else(|| below("XDG_CACHE_HOME", "debuginfod_client"))
+        .or_else(|| below("HOME", ".cache/debuginfod_client"))
 }
 
 fn store(builder: &mut SymbolTableBuilder, key: ImageKey, address: u64, lookup: &Lookup) {
@@ -75,8 +92,8 @@ fn store(builder: &mut SymbolTableBuilder, key: ImageKey, address: u64, lookup: 
                 .collect();
             builder.insert(key, address, address, origin.number(), &stored);
         }
-        Lookup::Unresolved { reason } => {
-            builder.insert(key, address, address, reason.number(), &[]);
+        Lookup::Unresolved { reason, start } => {
+            builder.insert(key, address, start.unwrap_or(address), reason.number(), &[]);
         }
     }
 }
@@ -110,7 +127,7 @@ fn lookups(
             *answer = found.next();
         }
     }
-    let none = Lookup::Unresolved { reason: Reason::UnknownCode };
+    let none = Lookup::unresolved(Reason::UnknownCode);
     answers.into_iter().map(|answer| answer.unwrap_or_else(|| none.clone())).collect()
 }
 
@@ -123,10 +140,10 @@ fn stored_answer(
     let ids = &stacks.image_ids[image as usize];
     let answer =
         ids.iter().find_map(|&(epoch, image)| stored?.get(ImageKey { epoch, image }, address))?;
-    Some(lookup_of(answer))
+    Some(lookup_of(address, answer))
 }
 
-fn lookup_of(answer: Answer<'_>) -> Lookup {
+fn lookup_of(address: u64, answer: Answer<'_>) -> Lookup {
     let text = |bytes: &[u8]| -> Option<Arc<str>> {
         (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into())
     };
@@ -141,7 +158,8 @@ fn lookup_of(answer: Answer<'_>) -> Lookup {
         .collect();
     if calls.is_empty() {
         let reason = Reason::from_number(answer.origin()).unwrap_or(Reason::UnknownCode);
-        return Lookup::Unresolved { reason };
+        let start = (answer.start() != address).then(|| answer.start());
+        return Lookup::Unresolved { reason, start };
     }
     Lookup::Resolved { calls, origin: Origin::Recording }
 }
@@ -186,7 +204,7 @@ struct Readable {
 impl Readable {
     fn naming(&mut self, lookup: Lookup) -> Naming {
         match lookup {
-            Lookup::Unresolved { .. } => Naming::Unnamed { start: None },
+            Lookup::Unresolved { start, .. } => Naming::Unnamed { start },
             Lookup::Resolved { calls, .. } => Naming::Named(
                 calls
                     .into_iter()

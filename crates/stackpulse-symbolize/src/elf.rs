@@ -1,218 +1,230 @@
-//! One ELF file's symbols and debug information.
+//! What an ELF file says of itself: sections, segments, build id, links to other files.
 
-use crate::lookup::{Call, Lookup, Origin, Reason};
-use addr2line::Context;
-use gimli::{EndianArcSlice, RunTimeEndian};
-use object::{
-    CompressionFormat, Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind,
-};
-use std::fs::File;
-use std::io::Read;
+use crate::input::{Input, Position};
+use crate::section::{Packing, Section};
+use object::elf::{self, FileHeader32, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _};
+use object::{Endianness, ReadCache};
 use std::sync::Arc;
 
-type Bytes = EndianArcSlice<RunTimeEndian>;
+/// More sections than this no linker makes for a program.
+const MAX_SECTIONS: usize = 1 << 16;
 
-/// Sections larger than this, stored or decompressed, are not read.
-const MAX_SECTION_BYTES: u64 = 2 << 30;
+/// Links and build ids are small.
+const MAX_NOTE_BYTES: u64 = 64 << 10;
 
-/// More inlined calls than this at one address are not shown.
-const MAX_INLINED: usize = 256;
-
-/// What a file says of itself before its symbols are read.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Identity {
-    pub(crate) build_id: Vec<u8>,
-    /// Name and checksum of a separate debug file.
-    pub(crate) debug_link: Option<(Vec<u8>, u32)>,
-    /// Executable segments: file offset, length in the file, SVMA.
-    pub(crate) segments: Vec<(u64, u64, u64)>,
+/// A section as the section table states it.
+#[derive(Clone, Debug)]
+pub(crate) struct SectionHeader {
+    pub(crate) name: Vec<u8>,
+    pub(crate) kind: u32,
+    pub(crate) svma: u64,
+    pub(crate) offset: u64,
+    /// Bytes in memory; as many in the file, unless it has none there.
+    pub(crate) size: u64,
+    /// Index of a section that belongs to it.
+    pub(crate) link: usize,
+    pub(crate) entry_size: u64,
+    pub(crate) is_code: bool,
+    pub(crate) is_compressed: bool,
 }
 
-/// A file's function symbols and its debug information.
-pub(crate) struct ElfNames {
-    /// Sorted by address; of several at one address the best.
-    symbols: Vec<Symbol>,
-    context: Option<Context<Bytes>>,
+/// An executable segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) offset: u64,
+    pub(crate) file_len: u64,
+    pub(crate) svma: u64,
 }
 
-struct Symbol {
-    svma: u64,
-    /// Zero: up to the next symbol.
-    size: u64,
-    name: Arc<str>,
+/// An ELF file. Little-endian ones only: Linux has no others on the machines that are recorded.
+#[derive(Debug)]
+pub(crate) struct Elf {
+    pub(crate) input: Arc<Input>,
+    pub(crate) is_64: bool,
+    pub(crate) machine: u16,
+    pub(crate) sections: Vec<SectionHeader>,
+    pub(crate) segments: Vec<Segment>,
 }
 
-/// Reads what identifies a file.
-pub(crate) fn identify(file: File) -> Option<Identity> {
-    let cache = object::ReadCache::new(file);
-    let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-    let link = elf.gnu_debuglink().ok().flatten();
-    let segments = elf.segments().filter_map(|segment| {
-        let object::SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
-        let (offset, len) = segment.file_range();
-        (p_flags.0 & object::elf::PF_X.0 != 0).then(|| (offset, len, segment.address()))
-    });
-    Some(Identity {
-        build_id: elf.build_id().ok().flatten().unwrap_or_default().to_vec(),
-        debug_link: link.map(|(name, checksum)| (name.to_vec(), checksum)),
-        segments: segments.collect(),
-    })
-}
-
-impl ElfNames {
-    /// Reads a file's symbols and prepares its debug information.
-    pub(crate) fn read(file: File) -> Option<Self> {
-        let cache = object::ReadCache::new(file);
-        let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-        let endian =
-            if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let load = |id: gimli::SectionId| -> Result<Bytes, gimli::Error> {
-            let bytes = elf.section_by_name(id.name()).and_then(|section| contents(&section));
-            Ok(Bytes::new(bytes.unwrap_or_default().into(), endian))
+impl Elf {
+    /// Reads headers; `None` for what is no ELF file or a damaged one.
+    pub(crate) fn read(input: Arc<Input>) -> Option<Self> {
+        let ident = input.read(0, 6)?;
+        let is_64 = match ident.as_ref() {
+            [0x7f, b'E', b'L', b'F', 2, 1] => true,
+            [0x7f, b'E', b'L', b'F', 1, 1] => false,
+            _ => return None,
         };
-        let has_debug_information = elf.section_by_name(".debug_info").is_some();
-        let context = has_debug_information
-            .then(|| {
-                gimli::Dwarf::load(load).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok())
-            })
-            .flatten();
-        let mut symbols = Vec::new();
-        collect_symbols(elf.symbols(), &mut symbols);
-        collect_symbols(elf.dynamic_symbols(), &mut symbols);
-        sort_symbols(&mut symbols);
-        Some(Self { symbols: symbols.into_iter().map(|(symbol, _)| symbol).collect(), context })
-    }
-
-    /// Whether there is anything to look up.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.symbols.is_empty() && self.context.is_none()
-    }
-
-    /// Whether there is debug information.
-    pub(crate) fn has_debug_information(&self) -> bool {
-        self.context.is_some()
-    }
-
-    /// Looks an address up: debug information first; a symbol where that has no name.
-    pub(crate) fn lookup(&self, svma: u64) -> Lookup {
-        let symbol = self.symbol(svma);
-        let mut calls = self.debug_calls(svma);
-        // The machine function's symbol tells its scope and arguments, where debug information has the bare name.
-        if let Some(outermost) = calls.last_mut()
-            && outermost.function.as_ref().is_none_or(|name| !is_mangled(name))
-            && symbol
-                .as_ref()
-                .is_some_and(|symbol| outermost.function.is_none() || is_mangled(symbol))
-        {
-            outermost.function.clone_from(&symbol);
+        drop(ident);
+        if is_64 {
+            parse::<FileHeader64<Endianness>>(input, is_64)
+        } else {
+            parse::<FileHeader32<Endianness>>(input, is_64)
         }
-        if calls.iter().any(|call| call.function.is_some()) {
-            return Lookup::Resolved { calls, origin: Origin::DebugInformation };
+    }
+
+    /// Finds a section; one with contents rather than one whose contents were taken out.
+    pub(crate) fn section(&self, name: &str) -> Option<&SectionHeader> {
+        let named = |section: &&SectionHeader| section.name == name.as_bytes();
+        self.sections.iter().filter(named).max_by_key(|section| section.has_contents())
+    }
+
+    /// Returns a section's bytes as they lie in the file.
+    pub(crate) fn stored(&self, section: &SectionHeader) -> Option<Section> {
+        if !section.has_contents() {
+            return None;
         }
-        match symbol {
-            Some(name) => {
-                let call = Call { function: Some(name), ..Call::default() };
-                Lookup::Resolved { calls: vec![call], origin: Origin::SymbolTable }
+        Section::new(Arc::clone(&self.input), section.offset, section.size)
+    }
+
+    /// Returns a section's contents, unpacked if it is compressed, and no larger than `limit` then.
+    pub(crate) fn contents(&self, section: &SectionHeader, limit: u64) -> Option<Section> {
+        let stored = self.stored(section)?;
+        let (packing, header_len, len) = if section.is_compressed {
+            let header = stored.read_up_to(0, 24)?;
+            let word = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
+            let packing = match word(0)? {
+                1 => Packing::Zlib,
+                2 => Packing::Zstd,
+                _ => return None,
+            };
+            if self.is_64 {
+                (packing, 24, u64::from_le_bytes(*header.get(8..)?.first_chunk()?))
+            } else {
+                (packing, 12, u64::from(word(4)?))
             }
-            None => Lookup::Unresolved { reason: Reason::NoSymbol },
+        } else if section.name.starts_with(b".zdebug_") {
+            let header = stored.read(0, 12)?;
+            let len = u64::from_be_bytes(*header.strip_prefix(b"ZLIB")?.first_chunk()?);
+            (Packing::Zlib, 12, len)
+        } else {
+            return Some(stored);
+        };
+        if len > limit {
+            return None;
         }
+        stored.part(header_len, stored.len().checked_sub(header_len)?)?.unpack(packing, len)
     }
 
-    fn symbol(&self, svma: u64) -> Option<Arc<str>> {
-        let after = self.symbols.partition_point(|symbol| symbol.svma <= svma);
-        let symbol = self.symbols.get(after.checked_sub(1)?)?;
-        let covers = symbol.size == 0 || svma - symbol.svma < symbol.size;
-        covers.then(|| Arc::clone(&symbol.name))
+    /// Returns the contents of a `.debug_*` section, by its old compressed name too.
+    pub(crate) fn debug_section(&self, name: &str, limit: u64) -> Option<Section> {
+        let header = self
+            .section(name)
+            .or_else(|| self.section(&format!(".zdebug_{}", name.strip_prefix(".debug_")?)))?;
+        self.contents(header, limit)
     }
 
-    fn debug_calls(&self, svma: u64) -> Vec<Call> {
-        let Some(context) = &self.context else { return Vec::new() };
-        let mut calls = Vec::new();
-        // Split debug information that is elsewhere is done without: the skeleton's lines remain.
-        let Ok(mut frames) = context.find_frames(svma).skip_all_loads() else { return calls };
-        while let Ok(Some(frame)) = frames.next() {
-            if calls.len() >= MAX_INLINED {
-                break;
-            }
-            let function = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let location = frame.location.as_ref();
-            calls.push(Call {
-                function: function.map(|name| name.as_ref().into()),
-                file: location.and_then(|location| location.file).map(Into::into),
-                line: location.and_then(|location| location.line).filter(|&line| line > 0),
-                column: location.and_then(|location| location.column).filter(|&column| column > 0),
-            });
-        }
-        calls
+    /// Returns the GNU build id; empty if there is none.
+    pub(crate) fn build_id(&self) -> Vec<u8> {
+        let notes = self.sections.iter().filter(|section| section.kind == elf::SHT_NOTE.0);
+        notes
+            .filter_map(|section| self.small(section))
+            .find_map(|notes| build_id_note(&notes))
+            .unwrap_or_default()
+    }
+
+    /// Returns name and CRC-32 of a separate debug file.
+    pub(crate) fn debug_link(&self) -> Option<(Vec<u8>, u32)> {
+        let bytes = self.small(self.section(".gnu_debuglink")?)?;
+        let (name, rest) = split_nul(&bytes)?;
+        let padding = (4 - (name.len() + 1) % 4) % 4;
+        Some((name.to_vec(), u32::from_le_bytes(*rest.get(padding..)?.first_chunk()?)))
+    }
+
+    /// Returns path and build id of a supplementary file.
+    pub(crate) fn alternative_link(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let bytes = self.small(self.section(".gnu_debugaltlink")?)?;
+        let (path, build_id) = split_nul(&bytes)?;
+        Some((path.to_vec(), build_id.to_vec()))
+    }
+
+    /// Whether the file ends before its sections do.
+    pub(crate) fn is_truncated(&self) -> bool {
+        let reaches = |section: &SectionHeader| {
+            section.offset.checked_add(section.size).is_none_or(|end| end > self.input.len())
+        };
+        self.sections.iter().any(|section| section.has_contents() && reaches(section))
+    }
+
+    fn small(&self, section: &SectionHeader) -> Option<Vec<u8>> {
+        let stored = self.stored(section)?;
+        (stored.len() <= MAX_NOTE_BYTES).then(|| stored.all().map(std::borrow::Cow::into_owned))?
     }
 }
 
-fn is_mangled(name: &str) -> bool {
-    name.starts_with("_Z") || name.starts_with("_R")
+impl SectionHeader {
+    pub(crate) fn has_contents(&self) -> bool {
+        self.kind != elf::SHT_NOBITS.0
+    }
 }
 
-/// A section's contents, decompressed within limits.
-fn contents<'a>(section: &impl ObjectSection<'a>) -> Option<Vec<u8>> {
-    let compressed = section.compressed_data().ok()?;
-    let stored = compressed.data;
-    if stored.len() as u64 > MAX_SECTION_BYTES || compressed.uncompressed_size > MAX_SECTION_BYTES {
+fn parse<E: FileHeader<Endian = Endianness>>(input: Arc<Input>, is_64: bool) -> Option<Elf> {
+    let len = input.len();
+    let cache = ReadCache::new(Position::new(Arc::clone(&input), 0, len));
+    let header = E::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &cache).unwrap_or_default();
+    let segments = segments
+        .iter()
+        .filter(|segment| {
+            segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian).0 & elf::PF_X.0 != 0
+        })
+        .map(|segment| Segment {
+            offset: segment.p_offset(endian).into(),
+            file_len: segment.p_filesz(endian).into(),
+            svma: segment.p_vaddr(endian).into(),
+        })
+        .collect();
+    let sections = header.sections(endian, &cache).ok()?;
+    if sections.len() > MAX_SECTIONS {
         return None;
     }
-    let size = usize::try_from(compressed.uncompressed_size).ok()?;
-    match compressed.format {
-        CompressionFormat::None => Some(stored.to_vec()),
-        CompressionFormat::Zlib => {
-            let mut bytes = Vec::new();
-            let inflated =
-                flate2::read::ZlibDecoder::new(stored).take(size as u64).read_to_end(&mut bytes);
-            (inflated.ok()? == size).then_some(bytes)
-        }
-        CompressionFormat::Zstandard => {
-            let mut bytes = Vec::new();
-            let mut decoder = zstd::stream::read::Decoder::new(stored).ok()?.take(size as u64);
-            (decoder.read_to_end(&mut bytes).ok()? == size).then_some(bytes)
-        }
-        _ => None,
-    }
+    let sections = sections
+        .iter()
+        .map(|section| SectionHeader {
+            name: sections.section_name(endian, section).unwrap_or_default().to_vec(),
+            kind: section.sh_type(endian).0,
+            svma: section.sh_addr(endian).into(),
+            offset: section.sh_offset(endian).into(),
+            size: section.sh_size(endian).into(),
+            link: section.sh_link(endian) as usize,
+            entry_size: section.sh_entsize(endian).into(),
+            is_code: flags_of(section, endian) & elf::SHF_EXECINSTR.0 != 0,
+            is_compressed: flags_of(section, endian) & elf::SHF_COMPRESSED.0 != 0,
+        })
+        .collect();
+    let machine = header.e_machine(endian).0;
+    Some(Elf { input, is_64, machine, sections, segments })
 }
 
-/// A symbol and how good it is where several have the same address.
-type Ranked = (Symbol, u8);
+fn flags_of<S: object::read::elf::SectionHeader<Endian = Endianness>>(
+    section: &S,
+    endian: Endianness,
+) -> u64 {
+    section.sh_flags(endian).0
+}
 
-fn collect_symbols<'a>(
-    table: impl Iterator<Item = impl ObjectSymbol<'a>>,
-    symbols: &mut Vec<Ranked>,
-) {
-    for symbol in table {
-        let is_function = match symbol.kind() {
-            SymbolKind::Text => true,
-            // Labels of assembly code have no type.
-            SymbolKind::Label | SymbolKind::Unknown => {
-                symbol.is_definition() && symbol.section_index().is_some()
-            }
-            _ => false,
+fn split_nul(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|&byte| byte == 0)?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// Finds `NT_GNU_BUILD_ID` among notes, which are aligned to four bytes.
+fn build_id_note(mut notes: &[u8]) -> Option<Vec<u8>> {
+    loop {
+        let (head, rest) = notes.split_first_chunk::<12>()?;
+        let word = |at: usize| {
+            let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+            usize::try_from(u32::from_le_bytes(bytes)).ok()
         };
-        // No code is at address zero: linkers leave it in symbols of what they dropped.
-        if !is_function || !symbol.is_definition() || symbol.address() == 0 {
-            continue;
+        let (name_len, len, kind) = (word(0)?, word(4)?, word(8)?);
+        let name = rest.get(..name_len)?;
+        let rest = rest.get(name_len.next_multiple_of(4)..)?;
+        let description = rest.get(..len)?;
+        if kind == 3 && name == b"GNU\0" {
+            return Some(description.to_vec());
         }
-        let Ok(name) = symbol.name_bytes() else { continue };
-        // Mapping symbols such as `$x` mark kinds of bytes, not functions.
-        if name.is_empty() || name.starts_with(b"$") {
-            continue;
-        }
-        let rank = u8::from(symbol.kind() == SymbolKind::Text) * 4
-            + u8::from(symbol.size() > 0) * 2
-            + u8::from(symbol.is_global());
-        let name = String::from_utf8_lossy(name).into();
-        symbols.push((Symbol { svma: symbol.address(), size: symbol.size(), name }, rank));
+        notes = rest.get(len.next_multiple_of(4)..)?;
     }
-}
-
-/// Sorts by address, and keeps the best of those at one address; of equals the first by name, to be always the same.
-fn sort_symbols(symbols: &mut Vec<Ranked>) {
-    symbols.sort_by(|(a, a_rank), (b, b_rank)| {
-        a.svma.cmp(&b.svma).then(b_rank.cmp(a_rank)).then_with(|| a.name.cmp(&b.name))
-    });
-    symbols.dedup_by_key(|(symbol, _)| symbol.svma);
 }

@@ -8,18 +8,29 @@
 //!
 //! let mut symbolizer = Symbolizer::new(SymbolizerOptions::default());
 //! let found = symbolizer.symbolize(&ImageQuery::file("/no/such/program"), &[0x1000]);
-//! assert_eq!(found, [Lookup::Unresolved { reason: Reason::NoFile }]);
+//! assert_eq!(found, [Lookup::unresolved(Reason::NoFile)]);
 //! ```
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod demangle;
+mod dwarf;
+mod eh_bounds;
 mod elf;
 mod files;
+mod image;
+mod input;
 mod kernel;
+mod locate;
 mod lookup;
+mod minidebug;
+mod plt;
 mod search;
+mod section;
+mod strings;
 mod symbolizer;
+mod symbols;
 
 pub use demangle::demangle;
 pub use lookup::{Call, Lookup, Origin, Reason};
-pub use symbolizer::{ImageQuery, Symbolizer, SymbolizerOptions};
+pub use symbolizer::{ImageAnswer, ImageQuery, Symbolizer, SymbolizerOptions};

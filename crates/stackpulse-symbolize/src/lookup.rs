@@ -22,6 +22,12 @@ pub enum Origin {
     DebugInformation,
     /// A symbol table: the function alone.
     SymbolTable,
+    /// The symbol table that distributions pack into a stripped file, `.gnu_debugdata`.
+    MiniDebugInformation,
+    /// The symbols that a library offers to others.
+    DynamicSymbols,
+    /// A stub of the procedure linkage table, named after what it jumps to.
+    Stub,
     /// The running kernel's list of symbols.
     Kallsyms,
     /// The recording itself.
@@ -44,6 +50,10 @@ pub enum Reason {
     NoKernelSymbols,
     /// The address lies in no file: code made at run time without a name, or nothing that is known.
     UnknownCode,
+    /// The file has neither symbols nor debug information: they were stripped, and no debug file was found.
+    Stripped,
+    /// The file ends before what its headers promise.
+    Truncated,
 }
 
 /// The answer for one address.
@@ -60,36 +70,83 @@ pub enum Lookup {
     Unresolved {
         /// Why.
         reason: Reason,
+        /// The first address of the function, in the same space as the address, where unwind tables tell it.
+        start: Option<u64>,
     },
 }
 
-impl Origin {
-    /// The number by which a spool stores it.
+impl Lookup {
+    /// No name, for a reason.
     #[must_use]
-    pub fn number(self) -> u8 {
+    pub fn unresolved(reason: Reason) -> Self {
+        Self::Unresolved { reason, start: None }
+    }
+
+    /// Where the names are from; `None` if there are none.
+    #[must_use]
+    pub fn origin(&self) -> Option<Origin> {
         match self {
-            Self::DebugInformation => 1,
-            Self::SymbolTable => 2,
-            Self::Kallsyms => 3,
-            Self::Recording => 4,
+            Self::Resolved { origin, .. } => Some(*origin),
+            Self::Unresolved { .. } => None,
         }
     }
 }
 
+impl Origin {
+    const NUMBERS: [(Self, u8); 7] = [
+        (Self::DebugInformation, 1),
+        (Self::SymbolTable, 2),
+        (Self::Kallsyms, 3),
+        (Self::Recording, 4),
+        (Self::MiniDebugInformation, 5),
+        (Self::DynamicSymbols, 6),
+        (Self::Stub, 7),
+    ];
+
+    /// The number by which a spool stores it.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        Self::NUMBERS.iter().find(|(origin, _)| *origin == self).map_or(0, |&(_, number)| number)
+    }
+
+    /// The origin of a stored number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::NUMBERS.iter().find(|(_, known)| *known == number).map(|&(origin, _)| origin)
+    }
+}
+
 impl Reason {
-    const NUMBERS: [(Self, u8); 6] = [
+    const NUMBERS: [(Self, u8); 8] = [
         (Self::NoFile, 1),
         (Self::FileDiffers, 2),
         (Self::NoSymbol, 3),
         (Self::Damaged, 4),
         (Self::NoKernelSymbols, 5),
         (Self::UnknownCode, 6),
+        (Self::Stripped, 7),
+        (Self::Truncated, 8),
     ];
 
     /// The number by which a spool stores it.
     #[must_use]
     pub fn number(self) -> u8 {
         Self::NUMBERS.iter().find(|(reason, _)| *reason == self).map_or(0, |&(_, number)| number)
+    }
+
+    /// The reason in a few words, to follow the name of a file.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoFile => "is not there any more",
+            Self::FileDiffers => "is not the recorded file any more",
+            Self::NoSymbol => "has no symbol for it",
+            Self::Damaged => "is damaged, or no ELF file",
+            Self::NoKernelSymbols => "hides its symbols, or was booted again",
+            Self::UnknownCode => "is code of no file",
+            Self::Stripped => "is stripped, and there is no debug file for it",
+            Self::Truncated => "ends before its headers say",
+        }
     }
 
     /// The reason of a stored number.

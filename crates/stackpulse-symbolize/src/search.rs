@@ -17,6 +17,12 @@ pub(crate) fn by_build_id(build_id: &[u8], debug_dirs: &[PathBuf]) -> Vec<PathBu
     debug_dirs.iter().map(|dir| dir.join(&name)).collect()
 }
 
+/// Where a debuginfod client keeps the debug file with this build id.
+pub(crate) fn in_debuginfod_cache(build_id: &[u8], cache: &Path) -> Option<PathBuf> {
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    (!hex.is_empty()).then(|| cache.join(hex).join("debuginfo"))
+}
+
 /// The places that a `.gnu_debuglink` in `file` names: beside the file, in `.debug` beside it, and below each
 /// directory under the file's own path (gdb's manual, "Separate Debug Files").
 pub(crate) fn by_link(file: &Path, link: &[u8], debug_dirs: &[PathBuf]) -> Vec<PathBuf> {

@@ -1,26 +1,46 @@
-//! From an image and addresses to names.
+//! From images and addresses to names.
 
-use crate::elf::{self, ElfNames, Identity};
-use crate::files;
+use crate::dwarf::Effort;
 use crate::kernel::KernelSymbols;
+use crate::locate::Locator;
 use crate::lookup::{Call, Lookup, Origin, Reason};
-use crate::search;
+use crate::{image, search};
 use stackpulse_spool::{Image, ImageKind};
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Where to look for files.
-#[derive(Clone, Debug, Default)]
+/// Where to look for files, and with what effort.
+#[derive(Clone, Debug)]
 pub struct SymbolizerOptions {
     /// Directories of separate debug files, before the system's own.
     pub debug_dirs: Vec<PathBuf>,
     /// Recorded paths are looked for below this directory instead of the root.
     pub symfs: Option<PathBuf>,
+    /// Recorded paths are looked for below these directories too, such as `/proc/PID/root` of a target in a container.
+    pub roots: Vec<PathBuf>,
+    /// Where debuginfod clients keep what they fetched: `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`.
+    pub debuginfod_cache: Option<PathBuf>,
     /// The boot that kernel addresses are from; empty: not known.
     pub boot_id: Vec<u8>,
+    /// How many threads read files.
+    pub threads: usize,
+    /// How many bytes of one file's debug information may be in memory at a time. A file that needs more is not used.
+    pub max_memory_bytes: u64,
+}
+
+impl Default for SymbolizerOptions {
+    fn default() -> Self {
+        Self {
+            debug_dirs: Vec::new(),
+            symfs: None,
+            roots: Vec::new(),
+            debuginfod_cache: None,
+            boot_id: Vec::new(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            max_memory_bytes: 4 << 30,
+        }
+    }
 }
 
 /// An image whose addresses are to be named.
@@ -64,18 +84,20 @@ impl From<&Image<'_>> for ImageQuery {
     }
 }
 
+/// Answers for one image.
+#[derive(Clone, Debug)]
+pub struct ImageAnswer {
+    /// One for each address, in the order they were asked.
+    pub lookups: Vec<Lookup>,
+    /// The files that gave names, with what kind of names: those of best quality first.
+    pub files: Vec<(PathBuf, Origin)>,
+}
+
 /// Names addresses. Nothing of it is global: several may work at the same time.
 pub struct Symbolizer {
     options: SymbolizerOptions,
     debug_dirs: Vec<PathBuf>,
     kernel: Option<Option<KernelSymbols>>,
-}
-
-/// A file with names, and how file offsets translate to its addresses.
-struct Names {
-    segments: Vec<(u64, u64, u64)>,
-    /// With debug information or symbols; the best first.
-    sources: Vec<ElfNames>,
 }
 
 impl std::fmt::Debug for Symbolizer {
@@ -96,15 +118,25 @@ impl Symbolizer {
     /// Answers for each of the addresses, which mean what the image's kind says. Ask once for all addresses of an
     /// image: its files are read for the call and not kept.
     pub fn symbolize(&mut self, image: &ImageQuery, addresses: &[u64]) -> Vec<Lookup> {
+        self.answer(image, addresses).lookups
+    }
+
+    /// The same, and which files gave the names.
+    pub fn answer(&mut self, image: &ImageQuery, addresses: &[u64]) -> ImageAnswer {
+        let same = |reason| ImageAnswer {
+            lookups: vec![Lookup::unresolved(reason); addresses.len()],
+            files: Vec::new(),
+        };
         match image.kind {
-            ImageKind::Kernel => addresses.iter().map(|&address| self.kernel(address)).collect(),
-            ImageKind::Elf | ImageKind::File => match self.names(image) {
-                Ok(names) => {
-                    addresses.iter().map(|&address| names.lookup(image.kind, address)).collect()
-                }
-                Err(reason) => vec![Lookup::Unresolved { reason }; addresses.len()],
+            ImageKind::Kernel => {
+                let lookups = addresses.iter().map(|&address| self.kernel(address)).collect();
+                ImageAnswer { lookups, files: Vec::new() }
+            }
+            ImageKind::Elf | ImageKind::File => match self.in_files(image, addresses) {
+                Ok(answer) => answer,
+                Err(reason) => same(reason),
             },
-            _ => vec![Lookup::Unresolved { reason: Reason::UnknownCode }; addresses.len()],
+            _ => same(Reason::UnknownCode),
         }
     }
 
@@ -112,8 +144,8 @@ impl Symbolizer {
         let boot_id = &self.options.boot_id;
         let symbols = self.kernel.get_or_insert_with(|| KernelSymbols::of_boot(boot_id));
         match symbols.as_ref().map(|symbols| symbols.lookup(address)) {
-            None => Lookup::Unresolved { reason: Reason::NoKernelSymbols },
-            Some(None) => Lookup::Unresolved { reason: Reason::NoSymbol },
+            None => Lookup::unresolved(Reason::NoKernelSymbols),
+            Some(None) => Lookup::unresolved(Reason::NoSymbol),
             Some(function) => {
                 let call = Call { function, ..Call::default() };
                 Lookup::Resolved { calls: vec![call], origin: Origin::Kallsyms }
@@ -121,113 +153,34 @@ impl Symbolizer {
         }
     }
 
-    /// Reads the files that name an image's addresses.
-    fn names(&self, image: &ImageQuery) -> Result<Names, Reason> {
-        let (path, found) = self.image_file(image);
-        let (identity, file) = match found {
-            Ok((identity, file)) => (identity, Some(file)),
-            // The file is gone, but its debug file may be there: it has the same build id.
-            Err(reason) if image.build_id.is_empty() => return Err(reason),
-            Err(reason) => {
-                let sources =
-                    self.debug_file_by_build_id(&image.build_id).into_iter().collect::<Vec<_>>();
-                let names = Names { segments: Vec::new(), sources };
-                return if names.sources.is_empty() { Err(reason) } else { Ok(names) };
+    fn in_files(&self, query: &ImageQuery, addresses: &[u64]) -> Result<ImageAnswer, Reason> {
+        let files = Locator::new(&self.options, &self.debug_dirs).files(query)?;
+        let is_offset = query.kind == ImageKind::File;
+        let effort =
+            Effort { threads: self.options.threads.max(1), memory: self.options.max_memory_bytes };
+        let is_ready = !is_offset && addresses.is_sorted_by(|a, b| a < b);
+        if is_ready {
+            let (lookups, origins) = image::name(&files, addresses.to_vec(), effort);
+            return Ok(ImageAnswer { lookups, files: origins.best_first() });
+        }
+        // Each distinct address once, in ascending order; the others are told by their place in it.
+        let svma_of = |address| if is_offset { files.svma_of(address) } else { Some(address) };
+        let wanted: Vec<Option<u64>> = addresses.iter().map(|&address| svma_of(address)).collect();
+        let mut svmas: Vec<u64> = wanted.iter().copied().flatten().collect();
+        svmas.sort_unstable();
+        svmas.dedup();
+        let (answers, origins) = image::name(&files, svmas.clone(), effort);
+        let lookups = wanted.into_iter().map(|svma| {
+            let at = svma.and_then(|svma| svmas.binary_search(&svma).ok());
+            let mut lookup =
+                at.map_or(Lookup::unresolved(Reason::NoSymbol), |at| answers[at].clone());
+            if let Lookup::Unresolved { start: Some(start), .. } = &mut lookup
+                && is_offset
+            {
+                *start = files.offset_of(*start).unwrap_or(*start);
             }
-        };
-        let mut sources = Vec::new();
-        sources.extend(self.debug_file_by_build_id(&identity.build_id));
-        if sources.is_empty() {
-            sources.extend(self.debug_file_by_link(&path, &identity));
-        }
-        let own = file.and_then(ElfNames::read);
-        match own {
-            Some(own) if own.has_debug_information() => sources.insert(0, own),
-            Some(own) => sources.push(own),
-            None if sources.is_empty() => return Err(Reason::Damaged),
-            None => {}
-        }
-        sources.retain(|source| !source.is_empty());
-        Ok(Names { segments: identity.segments, sources })
-    }
-
-    /// Finds the recorded file itself.
-    fn image_file(&self, image: &ImageQuery) -> (PathBuf, Result<(Identity, File), Reason>) {
-        let path = match &self.options.symfs {
-            Some(symfs) => symfs.join(image.path.strip_prefix("/").unwrap_or(&image.path)),
-            None => image.path.clone(),
-        };
-        let Some((file, metadata)) = files::open(&path) else { return (path, Err(Reason::NoFile)) };
-        let Some(identity) = file.try_clone().ok().and_then(elf::identify) else {
-            return (path, Err(Reason::Damaged));
-        };
-        let is_same = if image.build_id.is_empty() {
-            let size_fits = image.file_size == 0 || image.file_size == metadata.len();
-            // Below another root a copy may have another time.
-            let time_fits = image.modified_ns == 0
-                || self.options.symfs.is_some()
-                || image.modified_ns == files::modified_ns(&metadata);
-            size_fits && time_fits
-        } else {
-            identity.build_id == image.build_id
-        };
-        let found = if is_same { Ok((identity, file)) } else { Err(Reason::FileDiffers) };
-        (path, found)
-    }
-
-    fn debug_file_by_build_id(&self, build_id: &[u8]) -> Option<ElfNames> {
-        search::by_build_id(build_id, &self.debug_dirs).iter().find_map(|place| {
-            let (file, _) = files::open(place)?;
-            let identity = elf::identify(file.try_clone().ok()?)?;
-            (identity.build_id == build_id).then(|| ElfNames::read(file)).flatten()
-        })
-    }
-
-    fn debug_file_by_link(&self, path: &Path, identity: &Identity) -> Option<ElfNames> {
-        let (link, checksum) = identity.debug_link.as_ref()?;
-        search::by_link(path, link, &self.debug_dirs).iter().find_map(|place| {
-            let (file, _) = files::open(place)?;
-            // The checksum is that of the whole file (gdb's manual, "Separate Debug Files").
-            let matches = crc32_of(&file).is_some_and(|actual| actual == *checksum);
-            if matches { ElfNames::read(file) } else { None }
-        })
-    }
-}
-
-impl Names {
-    fn lookup(&self, kind: ImageKind, address: u64) -> Lookup {
-        let svma = if kind == ImageKind::File { self.svma_of(address) } else { Some(address) };
-        let Some(svma) = svma else { return Lookup::Unresolved { reason: Reason::NoSymbol } };
-        let mut best = Lookup::Unresolved { reason: Reason::NoSymbol };
-        for source in &self.sources {
-            match source.lookup(svma) {
-                found @ Lookup::Resolved { origin: Origin::DebugInformation, .. } => return found,
-                found @ Lookup::Resolved { .. } if matches!(best, Lookup::Unresolved { .. }) => {
-                    best = found;
-                }
-                _ => {}
-            }
-        }
-        best
-    }
-
-    fn svma_of(&self, file_offset: u64) -> Option<u64> {
-        let segment = self.segments.iter().find(|(offset, len, _)| {
-            file_offset.checked_sub(*offset).is_some_and(|into| into < *len)
-        })?;
-        segment.2.checked_add(file_offset - segment.0)
-    }
-}
-
-/// The CRC-32 of a file's bytes, as `.gnu_debuglink` states it.
-fn crc32_of(file: &File) -> Option<u32> {
-    let mut hasher = crc32fast::Hasher::new();
-    let mut file = file.try_clone().ok()?;
-    let mut chunk = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut chunk).ok()? {
-            0 => return Some(hasher.finalize()),
-            read => hasher.update(&chunk[..read]),
-        }
+            lookup
+        });
+        Ok(ImageAnswer { lookups: lookups.collect(), files: origins.best_first() })
     }
 }

@@ -1,0 +1,39 @@
+//! Where functions without a name start: what unwind tables say.
+
+use crate::addresses::Addresses;
+use crate::elf::Elf;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
+
+/// Larger unwind tables are not read for this.
+const MAX_SECTION: u64 = 256 << 20;
+
+/// Returns for each address the start of the function it is in, as far as `.eh_frame` tells.
+pub(crate) fn starts(elf: &Elf, addresses: &Addresses) -> Vec<Option<u64>> {
+    let mut starts = vec![None; addresses.as_slice().len()];
+    // What was found before the damage stays.
+    let _ = fill(elf, addresses, &mut starts);
+    starts
+}
+
+fn fill(elf: &Elf, addresses: &Addresses, starts: &mut [Option<u64>]) -> Option<()> {
+    let header = elf.section(".eh_frame")?;
+    let section = elf.contents(header, MAX_SECTION).filter(|it| it.len() <= MAX_SECTION)?;
+    let bytes = section.all()?;
+    let svma = |name| elf.section(name).map_or(0, |section| section.svma);
+    let bases = BaseAddresses::default()
+        .set_eh_frame(header.svma)
+        .set_text(svma(".text"))
+        .set_got(svma(".got"));
+    let mut frames = EhFrame::new(&bytes, LittleEndian);
+    frames.set_address_size(if elf.is_64 { 8 } else { 4 });
+    let mut entries = frames.entries(&bases);
+    while let Some(entry) = entries.next().ok()? {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        let start = entry.initial_address();
+        for index in addresses.range(start, start.saturating_add(entry.len())) {
+            starts[index].get_or_insert(start);
+        }
+    }
+    Some(())
+}

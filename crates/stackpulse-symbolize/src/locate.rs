@@ -1,0 +1,206 @@
+//! Which files name an image: the recorded one, its debug file, and the file those share parts with.
+
+use crate::elf::Elf;
+use crate::files;
+use crate::input::Input;
+use crate::lookup::{Origin, Reason};
+use crate::search;
+use crate::symbolizer::{ImageQuery, SymbolizerOptions};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A file that is what it should be.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) elf: Elf,
+    /// The supplementary file that it refers to.
+    pub(crate) alternative: Option<Elf>,
+}
+
+/// The files of one image.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) image: Option<Found>,
+    pub(crate) debug: Option<Found>,
+    /// Recorded paths are below it.
+    pub(crate) root: Option<PathBuf>,
+    /// Why the recorded file itself is of no use, if it is not.
+    missing: Option<Reason>,
+}
+
+/// Which files gave names, and of which kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(Vec<(PathBuf, Origin)>);
+
+impl Origins {
+    pub(crate) fn used(&mut self, path: &Path, origin: Origin) {
+        let known = self.0.iter().any(|(known, of)| *of == origin && known == path);
+        if !known {
+            self.0.push((path.to_owned(), origin));
+        }
+    }
+
+    pub(crate) fn best_first(mut self) -> Vec<(PathBuf, Origin)> {
+        self.0.sort_by_key(|(_, origin)| *origin);
+        self.0
+    }
+}
+
+/// Looks for files.
+#[derive(Debug)]
+pub(crate) struct Locator<'a> {
+    options: &'a SymbolizerOptions,
+    debug_dirs: &'a [PathBuf],
+}
+
+impl<'a> Locator<'a> {
+    pub(crate) fn new(options: &'a SymbolizerOptions, debug_dirs: &'a [PathBuf]) -> Self {
+        Self { options, debug_dirs }
+    }
+
+    /// Finds an image's files.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(crate) fn files(&self, query: &ImageQuery) -> Result<Files, Reason> {
+        let mut image = Err(Reason::NoFile);
+        let mut root = None;
+        for candidate_root in self.roots() {
+            let found = image_file(query, candidate_root);
+            // The first reason is that of the path itself; "it is another file" says more than "there is none".
+            if found.is_ok() || matches!(image, Err(Reason::NoFile)) {
+                root = candidate_root.map(Path::to_owned);
+                image = found;
+            }
+            if image.is_ok() {
+                break;
+            }
+        }
+        let debug = self.debug_file(query, image.as_ref().ok());
+        let missing = image.as_ref().err().copied();
+        let mut image = image.ok();
+        match (missing, &debug) {
+            (Some(reason), None) => return Err(reason),
+            _ => {
+                if let Some(image) = &mut image {
+                    image.alternative = self.alternative(&image.elf, &image.path);
+                }
+            }
+        }
+        Ok(Files { image, debug, root, missing })
+    }
+
+    /// Directories below which recorded paths are looked for; `None` is the path as it is.
+    fn roots(&self) -> Vec<Option<&Path>> {
+        match &self.options.symfs {
+            Some(symfs) => vec![Some(symfs)],
+            None => {
+                let others = self.options.roots.iter().map(|root| Some(root.as_path()));
+                std::iter::once(None).chain(others).collect()
+            }
+        }
+    }
+
+    fn debug_file(&self, query: &ImageQuery, image: Option<&Found>) -> Option<Found> {
+        let of_image = image.map(|image| image.elf.build_id()).unwrap_or_default();
+        let build_id = if of_image.is_empty() { &query.build_id } else { &of_image };
+        let mut places = search::by_build_id(build_id, self.debug_dirs);
+        places.extend(
+            self.options
+                .debuginfod_cache
+                .iter()
+                .flat_map(|cache| search::in_debuginfod_cache(build_id, cache)),
+        );
+        let by_id = places.into_iter().find_map(|place| {
+            let elf = Elf::read(files::input(&place)?)?;
+            (elf.build_id() == *build_id).then(|| self.found(place, elf))
+        });
+        by_id.or_else(|| self.by_link(image?))
+    }
+
+    fn by_link(&self, image: &Found) -> Option<Found> {
+        let (link, checksum) = image.elf.debug_link()?;
+        search::by_link(&image.path, &link, self.debug_dirs).into_iter().find_map(|place| {
+            // The checksum is that of the whole file (gdb's manual, "Separate Debug Files").
+            let matches = files::crc32(&place).is_some_and(|actual| actual == checksum);
+            let elf = Elf::read(files::input(&place).filter(|_| matches)?)?;
+            Some(self.found(place, elf))
+        })
+    }
+
+    fn found(&self, path: PathBuf, elf: Elf) -> Found {
+        let alternative = self.alternative(&elf, &path);
+        Found { path, elf, alternative }
+    }
+
+    /// The file that dwz(1) moved common parts to: named by path or found by build id, which must match.
+    fn alternative(&self, elf: &Elf, of: &Path) -> Option<Elf> {
+        let (link, build_id) = elf.alternative_link()?;
+        let link = Path::new(OsStr::from_bytes(&link));
+        let beside = of.parent().map(|directory| directory.join(link));
+        let by_id = search::by_build_id(&build_id, self.debug_dirs);
+        beside.into_iter().chain(by_id).find_map(|place| {
+            let elf = Elf::read(files::input(&place)?)?;
+            (elf.build_id() == build_id).then_some(elf)
+        })
+    }
+}
+
+impl Files {
+    /// The address in the files' own space that a file offset stands for.
+    pub(crate) fn svma_of(&self, file_offset: u64) -> Option<u64> {
+        self.image.as_ref()?.elf.segments.iter().find_map(|segment| {
+            let into = file_offset.checked_sub(segment.offset)?;
+            segment.svma.checked_add(into).filter(|_| into < segment.file_len)
+        })
+    }
+
+    /// The file offset that an address stands for.
+    pub(crate) fn offset_of(&self, svma: u64) -> Option<u64> {
+        self.image.as_ref()?.elf.segments.iter().find_map(|segment| {
+            let into = svma.checked_sub(segment.svma)?;
+            segment.offset.checked_add(into).filter(|_| into < segment.file_len)
+        })
+    }
+
+    /// Why an address has no name although the files are there.
+    pub(crate) fn reason_of_no_name(&self) -> Reason {
+        if let Some(missing) = self.missing {
+            return missing;
+        }
+        let every = || self.image.iter().chain(&self.debug);
+        if every().any(|file| file.elf.is_truncated()) {
+            return Reason::Truncated;
+        }
+        let is_stripped = !every().any(|file| {
+            crate::dwarf::Dwarf::is_in(&file.elf)
+                || crate::symbols::has(&file.elf, crate::symbols::Table::Full)
+        });
+        if is_stripped { Reason::Stripped } else { Reason::NoSymbol }
+    }
+}
+
+/// Finds the recorded file itself, below a root.
+fn image_file(query: &ImageQuery, root: Option<&Path>) -> Result<Found, Reason> {
+    let path = match root {
+        Some(root) => root.join(query.path.strip_prefix("/").unwrap_or(&query.path)),
+        None => query.path.clone(),
+    };
+    let (file, metadata) = files::open(&path).ok_or(Reason::NoFile)?;
+    let input = Input::file(file).map_err(|_| Reason::Damaged)?;
+    let elf = Elf::read(input.into()).ok_or(Reason::Damaged)?;
+    let is_same = if query.build_id.is_empty() {
+        let size_fits = query.file_size == 0 || query.file_size == metadata.len();
+        // Below another root a copy may have another time.
+        let time_fits = query.modified_ns == 0
+            || root.is_some()
+            || query.modified_ns == files::modified_ns(&metadata);
+        size_fits && time_fits
+    } else {
+        elf.build_id() == query.build_id
+    };
+    if is_same { Ok(Found { path, elf, alternative: None }) } else { Err(Reason::FileDiffers) }
+}

@@ -1,0 +1,12 @@
+//! Names of programs compiled here, compared with what other tools say of them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what failed, and why it was skipped"
+)]
+
+mod bad_input;
+mod harness;
+mod oracle;
+mod sources_of_names;
