@@ -1,9 +1,10 @@
 //! Counts what of a running process is sampled and what is lost, second by second: `count_lost PID [HZ [SECONDS]]`.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use stackpulse_perf::capture::{AttachMode, Capture, CaptureOptions, clock, schedule};
 use stackpulse_perf::{Batch, EventKind};
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// What happened on a CPU within a second.
@@ -14,7 +15,17 @@ struct Second {
     throttled: u64,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("count_lost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let pid = arguments.next().ok_or("usage: count_lost PID [HZ [SECONDS]]")?.parse()?;
     let frequency_hz = arguments.next().map_or(Ok(1000), |hz| hz.parse())?;

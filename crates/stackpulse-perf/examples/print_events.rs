@@ -1,11 +1,22 @@
 //! Prints the events of a running process until it ends: `print_events PID`.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use stackpulse_perf::capture::{AttachMode, Capture, CaptureOptions};
 use stackpulse_perf::{Batch, EventKind};
+use std::process::ExitCode;
 use std::time::Duration;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("print_events: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let pid = std::env::args().nth(1).ok_or("usage: print_events PID")?.parse()?;
     let options = CaptureOptions {
         frequency_hz: 99,

@@ -181,20 +181,31 @@ impl Capture {
             if !self.inherit_children || opened.is_empty() {
                 break;
             }
-            // What stands still is not kept waiting while all that runs on the machine is looked at.
-            let listed = match attaching.mode {
-                AttachMode::StopWhileAttaching => tasks::children_below(root),
-                AttachMode::Running | AttachMode::OnExec => None,
-            };
-            new = listed.unwrap_or_else(|| tasks::descendants(root));
-            // A child that has inherited its parent's events was told of by its fork.
-            self.read_rings();
-            new.retain(|&(pid, _)| !self.followed.contains(pid) && seen.insert(pid));
+            if attaching.mode == AttachMode::StopWhileAttaching {
+                new = tasks::children_below(root).unwrap_or_default();
+                self.retain_new(&mut new, &mut seen);
+            } else {
+                new = Vec::new();
+            }
+            if new.is_empty() {
+                // A child that ends while it is listed may hide others. All that runs on the machine is looked at, and
+                // nothing is kept waiting for that.
+                attaching.let_go();
+                new = tasks::descendants(root);
+                self.retain_new(&mut new, &mut seen);
+            }
             if new.is_empty() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Leaves processes that were not seen before, and have no events: a child that has inherited its parent's was told of by
+    /// its fork.
+    fn retain_new(&mut self, found: &mut Vec<(u32, Option<u32>)>, seen: &mut BTreeSet<u32>) {
+        self.read_rings();
+        found.retain(|&(pid, _)| !self.followed.contains(pid) && seen.insert(pid));
     }
 
     /// Opens the threads of a process until a listing shows no new one. Whether any was opened.
