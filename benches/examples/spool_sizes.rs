@@ -1,7 +1,8 @@
 //! What recordings take: the spool as it is, written anew with other settings, and in a plain encoding.
 //!
 //! Usage: `spool_sizes FILE...`. The plain encoding is one varint record after another, uncompressed: a node
-//! for each frame of a stack (parent, image, address), and a sample as (time delta, thread, node).
+//! for each frame of a stack (parent, image, address), and a sample as (time delta, thread, node). The last columns
+//! compare compressors on the same uncompressed spool.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -80,26 +81,35 @@ fn plain(bytes: &[u8]) -> Result<(u64, u64), Box<dyn Error>> {
 }
 
 /// The same records with other settings.
-fn rewritten(bytes: &[u8], options: WriterOptions) -> Result<u64, Box<dyn Error>> {
-    let mut writer = Writer::new(std::io::sink(), options)?;
+fn rewritten(bytes: &[u8], options: WriterOptions) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut writer = Writer::new(Vec::new(), options)?;
     let mut replay = Replay::open(bytes)?;
     while let Some(record) = replay.next()? {
         writer.record(&record)?;
     }
-    Ok(writer.finish().map_err(|unfinished| unfinished.error)?.1)
+    Ok(writer.finish().map_err(|unfinished| unfinished.error)?.0)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("file | samples | plain | file | level 0 | 1 | 2 | 3 | 3, 64 KiB blocks | 3, 2 MiB");
+    println!(
+        "file | samples | plain | file | level 0 | 1 | 2 | 3 | 3, 64 KiB blocks | 3, 2 MiB | level 0 as a whole: lz4 | zstd 1 | zstd 3"
+    );
     for path in std::env::args().skip(1) {
         let bytes = fs::read(&path)?;
         let (samples, plain) = plain(&bytes)?;
         print!("{path} | {samples} | {plain} | {}", bytes.len());
         for level in 0..4 {
-            print!(" | {}", rewritten(&bytes, WriterOptions::default().compression_level(level))?);
+            let options = WriterOptions::default().compression_level(level);
+            print!(" | {}", rewritten(&bytes, options)?.len());
         }
         for block_bytes in [64 << 10, 2 << 20] {
-            print!(" | {}", rewritten(&bytes, WriterOptions::default().block_bytes(block_bytes))?);
+            let options = WriterOptions::default().block_bytes(block_bytes);
+            print!(" | {}", rewritten(&bytes, options)?.len());
+        }
+        let stored = rewritten(&bytes, WriterOptions::default().compression_level(0))?;
+        print!(" | {}", lz4_flex::compress(&stored).len());
+        for level in [1, 3] {
+            print!(" | {}", zstd::bulk::compress(&stored, level)?.len());
         }
         println!();
     }
