@@ -10,6 +10,7 @@ use stackpulse_spool::{
 use stackpulse_symbolize::{
     Call, ImageQuery, Lookup, Origin, Reason, Symbolizer, SymbolizerOptions, demangle,
 };
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -161,7 +162,8 @@ fn lookup_of(address: u64, answer: Answer<'_>) -> Lookup {
         let start = (answer.start() != address).then(|| answer.start());
         return Lookup::Unresolved { reason, start };
     }
-    Lookup::Resolved { calls, origin: Origin::Recording }
+    let origin = Origin::from_number(answer.origin()).unwrap_or(Origin::Recording);
+    Lookup::Resolved { calls, origin }
 }
 
 /// Names that were recorded with the samples: generated code, and the vDSO.
@@ -228,18 +230,31 @@ impl Readable {
     }
 }
 
-/// Samples whose innermost frame has no name, and where most of them are.
+/// Samples whose innermost frame has no name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unnamed {
     pub(crate) samples: u64,
-    pub(crate) module: String,
-    /// The build id of that module; empty if it has none.
-    pub(crate) build_id: Box<[u8]>,
+    /// The modules that most of them are in, at most three, the one with most first.
+    pub(crate) modules: Vec<UnnamedModule>,
 }
+
+/// A module with samples whose innermost frame has no name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnnamedModule {
+    pub(crate) module: String,
+    /// Its build id; empty if it has none.
+    pub(crate) build_id: Box<[u8]>,
+    pub(crate) samples: u64,
+    /// Why, for most of them.
+    pub(crate) reason: Reason,
+}
+
+/// So many modules without names are told.
+const MOST_UNNAMED: usize = 3;
 
 /// Counts the samples that the table has no name for.
 pub(crate) fn unnamed(stacks: &Stacks, table: &SymbolTable) -> Option<Unnamed> {
-    let mut by_image: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut by_image: FxHashMap<u32, FxHashMap<Reason, u64>> = FxHashMap::default();
     for (stack, &count) in &stacks.counts {
         let Place::Code { image, address } = stacks.places[stack.leaf as usize] else { continue };
         let Some(&(epoch, id)) = stacks.image_ids.get(image as usize).and_then(|ids| ids.first())
@@ -248,12 +263,101 @@ pub(crate) fn unnamed(stacks: &Stacks, table: &SymbolTable) -> Option<Unnamed> {
         };
         let answer = table.get(ImageKey { epoch, image: id }, address);
         if answer.is_none_or(|answer| answer.calls().len() == 0) {
-            *by_image.entry(image).or_default() += count;
+            let reason = answer.and_then(|answer| Reason::from_number(answer.origin()));
+            let reasons = by_image.entry(image).or_default();
+            *reasons.entry(reason.unwrap_or(Reason::UnknownCode)).or_default() += count;
         }
     }
-    let (&most, _) =
-        by_image.iter().max_by_key(|&(&image, &count)| (count, std::cmp::Reverse(image)))?;
-    let image = &stacks.images[most as usize];
-    let (module, build_id) = (module_name(image), image.build_id.clone());
-    Some(Unnamed { samples: by_image.values().sum(), module, build_id })
+    let mut images: Vec<_> = by_image
+        .into_iter()
+        .filter_map(|(image, reasons)| {
+            let samples: u64 = reasons.values().sum();
+            let (reason, _) =
+                reasons.into_iter().max_by_key(|&(reason, count)| (count, Reverse(reason)))?;
+            Some((samples, image, reason))
+        })
+        .collect();
+    images.sort_by_key(|&(samples, image, _)| (Reverse(samples), image));
+    let samples = images.iter().map(|&(samples, ..)| samples).sum();
+    let modules = images.into_iter().take(MOST_UNNAMED).map(|(samples, image, reason)| {
+        let image = &stacks.images[image as usize];
+        UnnamedModule {
+            module: module_name(image),
+            build_id: image.build_id.clone(),
+            samples,
+            reason,
+        }
+    });
+    let modules: Vec<_> = modules.collect();
+    (!modules.is_empty()).then_some(Unnamed { samples, modules })
+}
+
+/// Names looked up again, beside those that were stored.
+pub(crate) struct Refreshed {
+    /// The better of both.
+    pub(crate) table: SymbolTable,
+    pub(crate) addresses: u64,
+    pub(crate) named: u64,
+    /// Addresses with a better answer than the stored one.
+    pub(crate) better: u64,
+    /// Files that gave better names, and what they are.
+    pub(crate) files: Vec<(PathBuf, Origin)>,
+}
+
+/// Looks up every place of the stacks again, and keeps what was stored where that is as good.
+pub(crate) fn refresh(
+    stacks: &Stacks,
+    stored: Option<&SymbolTable>,
+    options: SymbolizerOptions,
+) -> Refreshed {
+    let options = SymbolizerOptions { debuginfod_cache: debuginfod_cache(), ..options };
+    let mut symbolizer = Symbolizer::new(options);
+    let recorded = RecordedNames::of(stacks);
+    let mut builder = SymbolTableBuilder::new();
+    let (mut addresses, mut named, mut better) = (0, 0, 0);
+    let mut files: Vec<(PathBuf, Origin)> = Vec::new();
+    for (image, places) in (0u32..).zip(stacks.places_by_image()) {
+        let asked: Vec<u64> = places.into_iter().map(|(address, _)| address).collect();
+        if asked.is_empty() {
+            continue;
+        }
+        let query = ImageQuery::from(&stacks.images[image as usize].as_image());
+        let answer = symbolizer.answer(&query, &asked);
+        let mut gained = Vec::new();
+        for (&address, fresh) in asked.iter().zip(answer.lookups) {
+            let old = stored_answer(stacks, image, address, stored);
+            let fresh = recorded.lookup(image, address).unwrap_or(fresh);
+            let is_better = is_better(&fresh, old.as_ref());
+            if is_better {
+                better += 1;
+                gained.extend(fresh.origin());
+            }
+            let chosen = if is_better { fresh } else { old.unwrap_or(fresh) };
+            addresses += 1;
+            named += u64::from(chosen.origin().is_some());
+            for &(epoch, id) in &stacks.image_ids[image as usize] {
+                store(&mut builder, ImageKey { epoch, image: id }, address, &chosen);
+            }
+        }
+        let useful = answer.files.into_iter().filter(|(_, origin)| gained.contains(origin));
+        files.extend(useful);
+    }
+    files.sort();
+    files.dedup();
+    Refreshed { table: builder.build(), addresses, named, better, files }
+}
+
+/// Whether a fresh answer says more than the stored one.
+fn is_better(fresh: &Lookup, stored: Option<&Lookup>) -> bool {
+    let lines = |lookup: &Lookup| match lookup {
+        Lookup::Resolved { calls, .. } => calls.iter().filter(|call| call.line.is_some()).count(),
+        Lookup::Unresolved { .. } => 0,
+    };
+    match (fresh.origin(), stored) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(fresh_origin), Some(stored)) => stored.origin().is_none_or(|origin| {
+            fresh_origin < origin || (fresh_origin == origin && lines(fresh) > lines(stored))
+        }),
+    }
 }

@@ -75,3 +75,11 @@ Examples:
   stackpulse cargo --bench parsing -o parsing.spool
   stackpulse cargo --example shown --features fast
   stackpulse cargo --test integration -- one_test --exact";
+
+pub(super) const SYMBOLIZE: &str = "\
+Examples:
+  stackpulse symbolize a.spool
+  stackpulse symbolize --debug-dir ./debug a.spool
+  stackpulse symbolize --symfs ./sysroot a.spool
+
+A stored name is replaced by one from a better source only; files of another build are never used.";

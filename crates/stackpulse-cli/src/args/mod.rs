@@ -10,6 +10,7 @@ mod pages;
 mod record;
 mod report;
 mod select;
+mod symbolize;
 
 pub(crate) use cargo::CargoArgs;
 pub(crate) use diff::{Condition, DiffArgs, DiffFormat, Measure};
@@ -21,6 +22,7 @@ pub(crate) use report::{
     DemoArgs, ExportArgs, FileArgs, Format, GroupBy, ReportArgs, SymbolArgs, TreeKind,
 };
 pub(crate) use select::{Moment, SelectArgs, TimeRange};
+pub(crate) use symbolize::SymbolizeArgs;
 
 use clap::{Parser, Subcommand};
 
@@ -60,6 +62,9 @@ pub(crate) enum Command {
     /// Build a target of a Cargo package, and record it
     #[command(after_help = examples::CARGO)]
     Cargo(Box<CargoArgs>),
+    /// Look for better names than a spool has stored, and store them in it
+    #[command(after_help = examples::SYMBOLIZE)]
+    Symbolize(SymbolizeArgs),
     /// Turn a perf.data file with user stacks into a spool
     Import(ImportArgs),
     /// Record a small built-in workload and show its report

@@ -3,8 +3,10 @@
 use crate::args::FileArgs;
 use crate::commands::report::closed_pipe_is_fine;
 use crate::failure::Failure;
+use crate::names::{self, Unnamed};
 use crate::open;
-use crate::render::{bytes, duration, plural};
+use crate::render::summary::who_names;
+use crate::render::{bytes, duration, percent, plural, printable};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use stackpulse_export::{Loader, Stacks};
@@ -31,6 +33,7 @@ struct Facts {
     pauses: u64,
     truncated: BTreeMap<&'static str, u64>,
     counters: BTreeMap<String, u64>,
+    unnamed: Option<Unnamed>,
 }
 
 pub(crate) fn run(args: &FileArgs) -> Result<(), Failure> {
@@ -58,6 +61,7 @@ pub(crate) fn run(args: &FileArgs) -> Result<(), Failure> {
     }
     let size = std::fs::metadata(&args.file).map_or(0, |metadata| metadata.len());
     let stacks = loader.finish();
+    facts.unnamed = replay.take_names().and_then(|table| names::unnamed(&stacks, &table));
     let out = BufWriter::new(io::stdout().lock());
     closed_pipe_is_fine(if args.json {
         print_json(&facts, &stacks, replay.state(), size, out)
@@ -207,6 +211,7 @@ fn print_json(
         "processes": processes(stacks),
         "threads": stacks.threads.len(),
         "gaps": gaps,
+        "unnamed": unnamed_json(facts),
         "losses": losses,
         "throttles": facts.throttles,
         "pauses": facts.pauses,
@@ -215,6 +220,25 @@ fn print_json(
     });
     writeln!(out, "{info:#}")?;
     out.flush()
+}
+
+fn unnamed_json(facts: &Facts) -> Value {
+    let Some(unnamed) = &facts.unnamed else { return json!({"samples": 0, "modules": []}) };
+    let modules: Vec<_> = unnamed
+        .modules
+        .iter()
+        .map(|module| {
+            let build_id: String =
+                module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({
+                "module": module.module,
+                "samples": module.samples,
+                "build_id": build_id,
+                "reason": module.reason.words(),
+            })
+        })
+        .collect();
+    json!({"samples": unnamed.samples, "modules": modules})
 }
 
 fn processes(stacks: &Stacks) -> Vec<Value> {
@@ -255,6 +279,15 @@ fn print_text(
     writeln!(out, "truncated   {}", plural(facts.truncated_total(), "stack"))?;
     for (reason, count) in &facts.truncated {
         writeln!(out, "            {count} {reason}")?;
+    }
+    if let Some(unnamed) = &facts.unnamed {
+        let share = percent(unnamed.samples, facts.samples);
+        writeln!(out, "unnamed     {share:.1}% of samples")?;
+        for module in &unnamed.modules {
+            let share = percent(module.samples, facts.samples);
+            let name = printable(&module.module);
+            writeln!(out, "            {share:.1}% in {name}; {}", who_names(module))?;
+        }
     }
     writeln!(out, "gaps        {}", facts.gaps.len())?;
     let kernel = if facts.kernel_frames { "with" } else { "without" };

@@ -11,4 +11,5 @@ pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod symbolize;
 pub(crate) mod verify;

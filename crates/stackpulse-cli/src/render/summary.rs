@@ -1,7 +1,7 @@
 //! What the end of a recording says.
 
 use super::{bytes, duration, percent, plural, printable};
-use crate::names::Unnamed;
+use crate::names::{Unnamed, UnnamedModule};
 use stackpulse_record::{Settings, Summary};
 use std::io::{self, Write};
 use std::path::Path;
@@ -38,13 +38,16 @@ pub(crate) fn print_summary(closing: &Closing<'_>, out: &mut impl Write) -> io::
     print_loss(summary.samples_written, lost, out)?;
     print_truncation(summary.samples_written, &summary.counters, out)?;
     if let Some(unnamed) = &closing.unnamed {
-        writeln!(
-            out,
-            "  without a name: {:.1}% of samples, most in {}; {}",
-            percent(unnamed.samples, summary.samples_written),
-            printable(&unnamed.module),
-            who_names(unnamed)
-        )?;
+        let mut opening = format!(
+            "  without a name: {:.1}% of samples, most",
+            percent(unnamed.samples, summary.samples_written)
+        );
+        for module in &unnamed.modules {
+            writeln!(out, "{opening} in {}; {}", printable(&module.module), who_names(module))?;
+            let next = unnamed.modules.iter().skip_while(|it| *it != module).nth(1);
+            let share = next.map_or(0, |next| next.samples);
+            opening = format!("    and {:.1}%", percent(share, summary.samples_written));
+        }
     }
     if let Some(own) = closing.own_cpu_seconds {
         let seconds = std::time::Duration::from_nanos(span_ns.max(1)).as_secs_f64();
@@ -116,7 +119,7 @@ pub(crate) fn print_loss(
 }
 
 /// Which file would name what has no name.
-fn who_names(unnamed: &Unnamed) -> String {
+pub(crate) fn who_names(unnamed: &UnnamedModule) -> String {
     if unnamed.module == "[kernel]" {
         return "the kernel shows its names to root, or with kernel.kptr_restrict 0".to_owned();
     }

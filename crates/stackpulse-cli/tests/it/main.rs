@@ -19,4 +19,5 @@ mod live;
 mod pages;
 mod reading;
 mod recording;
+mod symbolizing;
 mod terminal;
