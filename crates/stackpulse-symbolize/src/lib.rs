@@ -10,6 +10,26 @@
 //! let found = symbolizer.symbolize(&ImageQuery::file("/no/such/program"), &[0x1000]);
 //! assert_eq!(found, [Lookup::unresolved(Reason::NoFile)]);
 //! ```
+//!
+//! Any program's addresses can be named, without a recording. Those of this one, for example:
+//!
+//! ```
+//! use stackpulse_symbolize::{ImageQuery, Lookup, Symbolizer, SymbolizerOptions, demangle};
+//!
+//! let program = std::env::current_exe()?;
+//! let addresses: Vec<u64> = (1..4096).map(|at| 0x400 * at).collect();
+//! let answer = Symbolizer::new(SymbolizerOptions::default())
+//!     .answer(&ImageQuery::file(&program), &addresses);
+//! for (address, lookup) in addresses.iter().zip(&answer.lookups) {
+//!     if let Lookup::Resolved { calls, .. } = lookup {
+//!         let names = calls.iter().filter_map(|call| call.function.as_deref());
+//!         println!("{address:#x} {:?}", names.map(demangle).collect::<Vec<_>>());
+//!     }
+//! }
+//! assert!(answer.lookups.iter().any(|lookup| lookup.origin().is_some()));
+//! assert!(answer.files.iter().all(|(path, _)| path.starts_with("/")));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod addresses;
