@@ -138,14 +138,12 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 
 /// Reads the samples of a spool that were asked for, and names them.
 pub(crate) fn profile(path: &Path, args: &SelectArgs) -> Result<Opened, Failure> {
-    let filter = select::sample_filter(path, args)?;
-    named(path, args, Loader::with_filter(filter))
+    named(path, args, Loader::with_filter(select::sample_filter(path, args)?))
 }
 
-/// As [`profile`], and keeps when each sample was.
+/// As [`profile`], with the time of each sample.
 pub(crate) fn profile_over_time(path: &Path, args: &SelectArgs) -> Result<Opened, Failure> {
-    let filter = select::sample_filter(path, args)?;
-    named(path, args, Loader::with_filter(filter).keep_times())
+    named(path, args, Loader::with_filter(select::sample_filter(path, args)?).keep_times())
 }
 
 fn named(path: &Path, args: &SelectArgs, loader: Loader) -> Result<Opened, Failure> {

@@ -108,6 +108,7 @@ impl Profile {
         }
         paths.sum_up();
         let mut counts: FxHashMap<StackKey, u64> = FxHashMap::default();
+        let mut shortened: FxHashMap<StackKey, StackKey> = FxHashMap::default();
         for (stack, count, outermost) in leaves {
             let mut kept = stack;
             let mut samples = paths.samples[outermost as usize];
@@ -117,6 +118,14 @@ impl Profile {
                 kept = StackKey { callers: parent, leaf: place, ..stack };
             }
             *counts.entry(kept).or_default() += count;
+            if kept != stack {
+                shortened.insert(stack, kept);
+            }
+        }
+        if let Some(timeline) = &mut self.stacks.timeline {
+            for stack in &mut timeline.stacks {
+                *stack = shortened.get(stack).copied().unwrap_or(*stack);
+            }
         }
         self.stacks.counts = counts;
     }
@@ -132,6 +141,9 @@ impl Profile {
         let kept: u64 = counts.values().sum();
         self.stacks.left_out += self.stacks.total - kept;
         self.stacks.total = kept;
+        if let Some(timeline) = &mut self.stacks.timeline {
+            timeline.retain(|stack| counts.contains_key(&stack));
+        }
         self.stacks.counts = counts;
     }
 

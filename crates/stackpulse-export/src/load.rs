@@ -4,6 +4,7 @@ use crate::filter::{NameMatches, SampleFilter};
 use crate::stacks::{
     Actor, Node, Place, ProfileProcess, ProfileThread, RecordedName, StackKey, Stacks,
 };
+use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashMap;
 use stackpulse_spool::{
     Frame, ImageId, OwnedImage, Process, ProcessId, Record, Sample, StackId, StackRun, Tables,
@@ -27,7 +28,6 @@ pub struct Loader {
     /// The name of each of the profile's threads, where it has one of its own.
     thread_names: Vec<Option<u32>>,
     filter: SampleFilter,
-    keeps_times: bool,
     /// Which comms the filter's patterns match, as far as it was asked.
     comm_matches: NameMatches,
     thread_matches: NameMatches,
@@ -76,10 +76,10 @@ impl Loader {
         Self { filter, ..Self::default() }
     }
 
-    /// Keeps the time of every sample too, in [`Stacks::timeline`].
+    /// Keeps, besides the counts, when each sample was taken, in [`Stacks::timeline`].
     #[must_use]
     pub fn keep_times(mut self) -> Self {
-        self.keeps_times = true;
+        self.stacks.timeline = Some(Timeline::default());
         self
     }
 
@@ -119,13 +119,55 @@ impl Loader {
                     });
                 }
             }
+            Record::ProcessExit { process, time_ns } => {
+                if let Some(process) = self.process(process) {
+                    self.stacks.processes[process as usize].end_ns = Some(time_ns);
+                }
+            }
+            Record::ThreadExit { thread, time_ns } => {
+                if let Some(thread) = self.thread(thread) {
+                    self.stacks.threads[thread as usize].end_ns = Some(time_ns);
+                }
+            }
+            ref other => self.take_time(other),
+        }
+    }
+
+    /// Takes what only a timeline shows.
+    fn take_time(&mut self, record: &Record<'_>) {
+        let Some(timeline) = &mut self.stacks.timeline else { return };
+        match *record {
+            Record::Settings(settings) => {
+                timeline.start_ns = settings.start_monotonic_ns;
+                timeline.start_realtime_ns = settings.start_realtime_ns;
+                timeline.event = String::from_utf8_lossy(settings.event).into_owned();
+                timeline.rate_hz = settings.rate_hz;
+            }
+            Record::Lost { time_ns, cpu, events } => timeline.marks.push(Mark {
+                start_ns: time_ns,
+                end_ns: time_ns,
+                kind: MarkKind::Lost { events, cpu },
+            }),
+            Record::Gap { start_ns, end_ns } => {
+                timeline.marks.push(Mark { start_ns, end_ns, kind: MarkKind::Gap });
+            }
+            Record::Throttle { time_ns, cpu, throttled } => {
+                timeline.switch(time_ns, MarkKind::Throttled(cpu), throttled);
+            }
+            Record::Pause { time_ns, paused } => {
+                timeline.switch(time_ns, MarkKind::Paused, paused);
+            }
+            Record::End { time_ns } => timeline.end_ns = timeline.end_ns.max(time_ns),
             _ => {}
         }
     }
 
     /// Returns what has been brought together.
     #[must_use]
-    pub fn finish(self) -> Stacks {
+    pub fn finish(mut self) -> Stacks {
+        if let Some(timeline) = &mut self.stacks.timeline {
+            timeline.close();
+        }
         self.stacks
     }
 
@@ -153,6 +195,8 @@ impl Loader {
                 parent,
                 comm: Vec::new(),
                 command_line: Vec::new(),
+                start_ns: process.time_ns,
+                end_ns: None,
             });
             self.process_comms.push(comm);
             index(self.stacks.processes.len() - 1)
@@ -163,7 +207,13 @@ impl Loader {
     fn define_thread(&mut self, id: u32, thread: Thread) {
         let Some(process) = self.process(thread.process) else { return };
         let at = *self.threads.entry((process, thread.tid, thread.time_ns)).or_insert_with(|| {
-            self.stacks.threads.push(ProfileThread { process, tid: thread.tid, name: None });
+            self.stacks.threads.push(ProfileThread {
+                process,
+                tid: thread.tid,
+                name: None,
+                start_ns: thread.time_ns,
+                end_ns: None,
+            });
             self.thread_names.push(None);
             index(self.stacks.threads.len() - 1)
         });
@@ -217,10 +267,11 @@ impl Loader {
         };
         let key = StackKey { actor: Actor { thread, comm }, callers, leaf };
         *self.stacks.counts.entry(key).or_default() += 1;
-        if self.keeps_times {
-            self.stacks.timeline.push((sample.time_ns, key));
-        }
         self.stacks.total += 1;
+        if let Some(timeline) = &mut self.stacks.timeline {
+            timeline.end_ns = timeline.end_ns.max(sample.time_ns);
+            timeline.push(sample.time_ns, sample.weight, sample.cpu, key);
+        }
         Some(())
     }
 

@@ -1,5 +1,6 @@
 //! Samples counted by distinct stack: plain data, apart from any spool.
 
+use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 use stackpulse_spool::{ImageId, OwnedImage, Truncation};
 
@@ -41,6 +42,10 @@ pub struct ProfileProcess {
     pub comm: Vec<u8>,
     /// Its last arguments, each ended by a NUL byte.
     pub command_line: Vec<u8>,
+    /// When it was first seen.
+    pub start_ns: u64,
+    /// When its last thread ended, if it did.
+    pub end_ns: Option<u64>,
 }
 
 /// A thread of the profile.
@@ -52,6 +57,10 @@ pub struct ProfileThread {
     pub tid: u32,
     /// Its last name, if one was told apart from the process's comm.
     pub name: Option<Vec<u8>>,
+    /// When it was first seen.
+    pub start_ns: u64,
+    /// When it ended, if it did.
+    pub end_ns: Option<u64>,
 }
 
 /// Whose stack it is: the thread, and the comm it went by at that time.
@@ -112,9 +121,8 @@ pub struct Stacks {
     pub total: u64,
     /// Samples that a filter left out.
     pub left_out: u64,
-    /// When each counted sample was, in the order of the spool; empty unless the loader was asked to keep it. A stack that is
-    /// not in `counts` was left out later, by its names.
-    pub timeline: Vec<(u64, StackKey)>,
+    /// When the samples were taken, if the loader was asked for it.
+    pub timeline: Option<Timeline>,
 }
 
 impl Default for Stacks {
@@ -131,7 +139,7 @@ impl Default for Stacks {
             names: Vec::new(),
             total: 0,
             left_out: 0,
-            timeline: Vec::new(),
+            timeline: None,
         }
     }
 }
@@ -148,6 +156,14 @@ impl Stacks {
         }
         by_image.iter_mut().for_each(|places| places.sort_unstable());
         by_image
+    }
+
+    /// What to call a thread: its name, or its process's comm, with the tid.
+    #[must_use]
+    pub fn thread_label(&self, thread: usize) -> String {
+        let ProfileThread { process, tid, ref name, .. } = self.threads[thread];
+        let name = name.as_ref().unwrap_or(&self.processes[process as usize].comm);
+        format!("{} ({tid})", String::from_utf8_lossy(name))
     }
 
     /// Returns a stack's places, innermost first.

@@ -5,6 +5,7 @@ mod diff;
 mod doctor;
 mod duration;
 mod examples;
+mod export;
 mod import;
 mod pages;
 mod record;
@@ -15,12 +16,11 @@ mod symbolize;
 pub(crate) use cargo::CargoArgs;
 pub(crate) use diff::{Condition, DiffArgs, DiffFormat, Measure};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use export::{ExportArgs, Format};
 pub(crate) use import::ImportArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use record::{EventName, Rate, RecordArgs};
-pub(crate) use report::{
-    DemoArgs, ExportArgs, FileArgs, Format, GroupBy, ReportArgs, SymbolArgs, TreeKind,
-};
+pub(crate) use report::{DemoArgs, FileArgs, GroupBy, ReportArgs, SymbolArgs, TreeKind};
 pub(crate) use select::{Moment, SelectArgs, TimeRange};
 pub(crate) use symbolize::SymbolizeArgs;
 

@@ -94,33 +94,6 @@ pub(crate) struct ReportArgs {
     pub(crate) select: SelectArgs,
 }
 
-/// The forms a profile can be written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// One line a distinct stack: `comm;root;...;leaf COUNT`
-    Collapsed,
-}
-
-/// Writes a spool's stacks in another form.
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// The form
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) format: Format,
-
-    /// The spool
-    #[arg(value_name = "FILE", default_value = "stackpulse.spool", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-
-    /// The file to write [default: standard output]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
-
-    /// Which samples.
-    #[command(flatten)]
-    pub(crate) select: SelectArgs,
-}
-
 /// Records a small built-in workload.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {

@@ -10,6 +10,7 @@ mod bad_input;
 mod building;
 mod comparing;
 mod diagnosis;
+mod export;
 mod facts;
 mod faults;
 mod filters;

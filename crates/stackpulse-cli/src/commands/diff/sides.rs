@@ -142,7 +142,7 @@ fn side(
             side.total.push(unit(|count| count.total));
         }
         profile.stacks.counts = whole;
-        profile.stacks.timeline = Vec::new();
+        profile.stacks.timeline = None;
         side.notes.extend(notes);
         side.profiles.push(profile);
     }
@@ -155,13 +155,15 @@ fn by_window(
     kept: &FxHashMap<StackKey, u64>,
     windows: usize,
 ) -> Vec<FxHashMap<StackKey, u64>> {
-    let times = || profile.stacks.timeline.iter().map(|&(time_ns, _)| time_ns);
+    let Some(timeline) = &profile.stacks.timeline else { return Vec::new() };
+    let times = || timeline.samples.iter().map(|sample| sample.time_ns);
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
     let width_ns = (last - first) / windows as u64 + 1;
     let mut counts = vec![FxHashMap::default(); windows];
-    for &(time_ns, stack) in &profile.stacks.timeline {
+    for sample in &timeline.samples {
+        let stack = timeline.stacks[sample.stack as usize];
         if kept.contains_key(&stack) {
-            let window = usize::try_from((time_ns - first) / width_ns).unwrap_or_default();
+            let window = usize::try_from((sample.time_ns - first) / width_ns).unwrap_or_default();
             *counts[window].entry(stack).or_default() += 1;
         }
     }
