@@ -50,6 +50,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Verify(args) => commands::verify::run(&args),
         Command::Export(args) => commands::export::run(&args).map(|()| 0),
         Command::Symbolize(args) => commands::symbolize::run(&args).map(|()| 0),
+        Command::View(args) => commands::view::run(&args).map(|()| 0),
         Command::Import(args) => commands::import::run(&args).map(|()| 0),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),

@@ -12,6 +12,7 @@
 //! | [`write_speedscope`] | speedscope.app | calls of each thread in order | yes |
 //! | [`write_collapsed`] | flame graph tools | stacks and counts | no |
 //! | [`write_svg`] | browsers | a flame graph | no |
+//! | [`write_html`] | browsers | a page to look around in, without any other file | yes |
 //! | [`write_perf_script`] | importers of `perf script` | every sample with its frames | yes |
 //! | [`write_chrome`] | Perfetto, chrome://tracing | calls on the axis of time, losses and gaps | yes |
 //!
@@ -54,6 +55,7 @@ mod filter;
 mod firefox;
 mod load;
 mod names;
+mod page;
 mod perf_script;
 mod pprof;
 mod profile;
@@ -68,6 +70,7 @@ pub use collapsed::write_collapsed;
 pub use filter::{NameFilter, SampleFilter};
 pub use firefox::write_firefox;
 pub use load::Loader;
+pub use page::write_html;
 pub use perf_script::write_perf_script;
 pub use pprof::write_pprof;
 pub use profile::{Call, Function, FunctionId, Mode, NamedCall, Naming, Profile, module_name};

@@ -40,10 +40,16 @@ Exit status: 0 sound, 1 torn but readable up to there, 2 damaged or no spool.";
 pub(super) const EXPORT: &str = "\
 Examples:
   stackpulse export -o run.svg run.spool       a flame graph
+  stackpulse export -o run.html run.spool      one page to look around in, or to send
   stackpulse export -o run.pb.gz run.spool     for `go tool pprof run.pb.gz`
   stackpulse export -o run.json.gz --max-size 20M run.spool    for profiler.firefox.com
   stackpulse export -f collapsed run.spool > run.folded
   stackpulse export -f collapsed --time 10%-20% -X '^idle' run.spool";
+
+pub(super) const VIEW: &str = "\
+Examples:
+  stackpulse view run.spool
+  stackpulse view --no-open --port 8080 run.spool    over ssh -L 8080:127.0.0.1:8080";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -17,6 +17,8 @@ pub(crate) enum Format {
     Collapsed,
     /// A flame graph; see --icicle and --reverse (.svg)
     Svg,
+    /// One page that needs nothing else: flame graph, search, threads, time (.html)
+    Html,
     /// The text of `perf script`, for its many readers (.perf.txt)
     PerfScript,
     /// Trace events, for Perfetto (.trace.json)
@@ -33,6 +35,7 @@ const ENDINGS: &[(&str, Format)] = &[
     (".folded", Format::Collapsed),
     (".collapsed", Format::Collapsed),
     (".svg", Format::Svg),
+    (".html", Format::Html),
     (".perf.txt", Format::PerfScript),
     (".perf", Format::PerfScript),
 ];

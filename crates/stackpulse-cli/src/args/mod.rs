@@ -12,6 +12,7 @@ mod record;
 mod report;
 mod select;
 mod symbolize;
+mod view;
 
 pub(crate) use cargo::CargoArgs;
 pub(crate) use diff::{Condition, DiffArgs, DiffFormat, Measure};
@@ -23,6 +24,7 @@ pub(crate) use record::{EventName, Rate, RecordArgs};
 pub(crate) use report::{DemoArgs, FileArgs, GroupBy, ReportArgs, SymbolArgs, TreeKind};
 pub(crate) use select::{Moment, SelectArgs, TimeRange};
 pub(crate) use symbolize::SymbolizeArgs;
+pub(crate) use view::ViewArgs;
 
 use clap::{Parser, Subcommand};
 
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     /// Look for better names than a spool has stored, and store them in it
     #[command(after_help = examples::SYMBOLIZE)]
     Symbolize(SymbolizeArgs),
+    /// Show a spool in the browser: a page served to this machine only
+    #[command(after_help = examples::VIEW)]
+    View(ViewArgs),
     /// Turn a perf.data file with user stacks into a spool
     Import(ImportArgs),
     /// Record a small built-in workload and show its report

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{open, select};
 use stackpulse_export::{
-    FlameGraph, Profile, write_chrome, write_collapsed, write_firefox, write_perf_script,
-    write_pprof, write_speedscope, write_svg,
+    FlameGraph, Profile, write_chrome, write_collapsed, write_firefox, write_html,
+    write_perf_script, write_pprof, write_speedscope, write_svg,
 };
 use std::io::{self, BufWriter, Write};
 
@@ -64,6 +64,7 @@ fn write(profile: &Profile, format: Format, args: &ExportArgs, out: impl Write) 
             let how = FlameGraph { is_icicle: args.icicle, is_reversed: args.reverse };
             write_svg(profile, how, out)
         }
+        Format::Html => write_html(profile, out),
         Format::PerfScript => write_perf_script(profile, out),
         Format::Chrome => write_chrome(profile, out),
     }

@@ -13,3 +13,4 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod symbolize;
 pub(crate) mod verify;
+pub(crate) mod view;

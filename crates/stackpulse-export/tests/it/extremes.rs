@@ -3,7 +3,7 @@
 use stackpulse_export::{
     Actor, FlameGraph, Loader, NamedCall, Naming, Node, Place, Profile, ProfileProcess,
     ProfileThread, StackKey, Stacks, TimedSample, write_chrome, write_collapsed, write_firefox,
-    write_perf_script, write_pprof, write_speedscope, write_svg,
+    write_html, write_perf_script, write_pprof, write_speedscope, write_svg,
 };
 use stackpulse_spool::{ImageKind, OwnedImage};
 
@@ -74,6 +74,7 @@ fn write_all(profile: &Profile) {
         written(|out| write_collapsed(profile, out)),
         written(|out| write_perf_script(profile, out)),
         written(|out| write_svg(profile, FlameGraph::default(), out)),
+        written(|out| write_html(profile, out)),
     ];
     for text in texts {
         let text = String::from_utf8(text).unwrap();
@@ -117,6 +118,9 @@ fn names_are_harmless_in_every_form() {
     let hostile = "a;b</script><script>alert(1)</script>\x1b[31m\x07\u{202e}\"'&\\";
     let profile = named(stacks(1, 2, ImageKind::Elf), |_| Some(hostile.to_owned()));
     write_all(&profile);
+    let page = String::from_utf8(written(|out| write_html(&profile, out))).unwrap();
+    assert!(!page.contains("alert(1)</script>"), "a name cannot end the data");
+    assert!(page.contains("alert(1)\\u003c/script>"));
     let svg =
         String::from_utf8(written(|out| write_svg(&profile, FlameGraph::default(), out))).unwrap();
     assert!(!svg.contains("<script>alert"), "a name begins no element");

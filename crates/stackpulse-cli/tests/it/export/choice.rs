@@ -45,6 +45,7 @@ fn a_profile_without_samples_is_a_whole_file_in_every_form() {
         "o.speedscope.json",
         "o.folded",
         "o.svg",
+        "o.html",
         "o.perf.txt",
         "o.trace.json",
     ] {

@@ -3,6 +3,7 @@
 mod choice;
 mod chrome;
 mod firefox;
+mod page;
 mod perf_script;
 mod pprof;
 mod speedscope;
