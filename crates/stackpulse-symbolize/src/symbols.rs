@@ -15,6 +15,9 @@ const CHUNK: usize = 768 << 10;
 /// So many symbols over one address are told apart, the innermost ones; there is no such nesting in earnest.
 const MAX_NESTED: usize = 64;
 
+/// So many names of one function are compared; more than that are nobody's choice.
+const MAX_NAMES: usize = 32;
+
 /// A function that an address lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
@@ -159,6 +162,8 @@ impl<'a> Search<'a> {
         // Innermost last; of several at one place the best last, of equals the first in the table.
         let order = |it: &Candidate| (it.start, Reverse(it.end), it.rank, Reverse(it.name));
         self.covering.sort_unstable_by_key(order);
+        let mut strings = Strings::new(names);
+        put_plainest_last(&mut self.covering, &mut strings);
         let mut open: Vec<Candidate> = Vec::new();
         let mut last: Option<Candidate> = None;
         let mut starts = self.covering.iter().peekable();
@@ -177,7 +182,7 @@ impl<'a> Search<'a> {
             let label = last.filter(|last| last.start == last.end && !self.is_cut(last, address));
             chosen.push(covering.copied().or(label));
         }
-        named(&chosen, names)
+        named(&chosen, strings)
     }
 
     /// Whether an address is outside the section that a label is in.
@@ -192,14 +197,26 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Of several names for one function the one with the fewest underscores before it is what people call it: libraries have
+/// `clone3`, `__clone3` and `__GI___clone3`. Among equals the order stays.
+fn put_plainest_last(sorted: &mut [Candidate], strings: &mut Strings) {
+    let is_same =
+        |a: &Candidate, b: &Candidate| (a.start, a.end, a.rank) == (b.start, b.end, b.rank);
+    for same in sorted.chunk_by_mut(is_same).filter(|same| (2..=MAX_NAMES).contains(&same.len())) {
+        same.sort_by_cached_key(|candidate| {
+            let name = strings.get(candidate.name.into()).unwrap_or_default();
+            Reverse(name.len() - name.trim_start_matches('_').len())
+        });
+    }
+}
+
 /// Reads the names of the chosen symbols, in the order they lie in.
-fn named(chosen: &[Option<Candidate>], names: Section) -> Vec<Option<Symbol>> {
+fn named(chosen: &[Option<Candidate>], mut strings: Strings) -> Vec<Option<Symbol>> {
     let mut order: Vec<(u32, u32)> = (0u32..)
         .zip(chosen)
         .filter_map(|(at, candidate)| candidate.map(|candidate| (candidate.name, at)))
         .collect();
     order.sort_unstable();
-    let mut strings = Strings::new(names);
     let mut found = vec![None; chosen.len()];
     let mut last: Option<(u32, Option<Arc<str>>)> = None;
     for (offset, at) in order {

@@ -36,6 +36,28 @@ fn stripped_functions_are_told_by_their_bounds() {
 }
 
 #[test]
+fn of_several_names_for_one_function_the_plainest_is_told() {
+    if !has_tools(&["gcc"]) {
+        return;
+    }
+    let scene = Scene::new();
+    let alias = |name: &str| format!(r#"int {name}(void) __attribute__((alias("plain")));"#);
+    let source = format!(
+        "{} __attribute__((noinline)) int plain(void) {{ volatile int sum = 1; return sum; }} {} \
+         int main(void) {{ return plain(); }}",
+        "int plain(void);",
+        [alias("__GI___plain"), alias("__plain")].concat()
+    );
+    std::fs::write(scene.path("aliases.c"), source).unwrap();
+    scene.shell("gcc -O1 aliases.c -o aliases");
+    let at = address_of(&scene, "aliases", "plain");
+    let found = symbolize(&scene.path("aliases"), &[at + 1]);
+    assert_eq!(function(&found[0]), Some(("plain", Origin::SymbolTable)));
+    let others = crate::harness::symbols(&scene.path("aliases"));
+    assert_eq!(others.iter().filter(|(name, _)| name.ends_with("plain")).count(), 3);
+}
+
+#[test]
 fn packed_symbol_tables_are_read() {
     if !has_tools(&["gcc", "strip", "xz", "objcopy"]) {
         return;
