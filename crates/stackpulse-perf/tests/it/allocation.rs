@@ -29,7 +29,7 @@ fn decoding_sorting_and_handing_over_allocate_nothing_in_steady_state() {
     let cpus = rustix::thread::sched_getaffinity(None).unwrap();
     let cpu = (0..).find(|&cpu| cpus.is_set(cpu)).expect("this runs on one");
     // Rings that hold enough for samples to stay in them, and rings so small that samples are copied out of them.
-    for (ring_buffer_stacks, are_copied) in [(512, false), (32, true)] {
+    for (ring_buffer_stacks, are_copied) in [(2048, false), (32, true)] {
         // One ring only: which of several fills first is chance.
         let target = Target::start_as(
             Command::new("taskset")
