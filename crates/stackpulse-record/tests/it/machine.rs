@@ -57,8 +57,13 @@ struct Group(PathBuf);
 
 impl Group {
     fn new() -> Option<Self> {
-        let path =
-            Path::new("/sys/fs/cgroup").join(format!("stackpulse-test-{}", std::process::id()));
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        let root = mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let place = fields.next()?;
+            (fields.next()? == "cgroup2").then_some(place)
+        })?;
+        let path = Path::new(root).join(format!("stackpulse-record-test-{}", std::process::id()));
         std::fs::create_dir(&path).ok()?;
         let group = Self(path);
         group.0.join("cgroup.procs").exists().then_some(group)
