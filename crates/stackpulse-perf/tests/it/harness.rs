@@ -46,6 +46,26 @@ pub(crate) fn is_root() -> bool {
     is_root
 }
 
+/// Where control groups of version 2 are mounted.
+pub(crate) fn control_groups() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let place = fields.next()?;
+        (fields.next()? == "cgroup2").then(|| place.into())
+    })
+}
+
+/// Runs the part `namespace` of a test in a pid namespace of its own, if that can be made.
+pub(crate) fn run_in_pid_namespace(test: &str) {
+    if !is_root() || !has_tools(&["unshare"]) {
+        return;
+    }
+    let words = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let output = part(&words, &this_program(), test, "namespace").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Whether this process is the named part of a test, which another process has started.
 pub(crate) fn is_part(name: &str) -> bool {
     std::env::var(PART).is_ok_and(|part| part == name)

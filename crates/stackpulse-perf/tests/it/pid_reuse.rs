@@ -1,7 +1,7 @@
 //! A pid that is used again belongs to a new process.
 
 use crate::attach::{collect, options};
-use crate::harness::{has_tools, is_part, is_root, part, this_program};
+use crate::harness::{is_part, run_in_pid_namespace};
 use crate::target::Target;
 use stackpulse_perf::EventKind;
 use stackpulse_perf::capture::{AttachMode, AttachOutcome, Capture};
@@ -47,12 +47,7 @@ fn a_pid_used_again_ends_the_old_process_first() {
         }
         return;
     }
-    if !is_root() || !has_tools(&["unshare"]) {
-        return;
-    }
-    let words = ["unshare", "--pid", "--fork", "--mount-proc"];
-    let output = part(&words, &this_program(), NAME, "namespace").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run_in_pid_namespace(NAME);
 }
 
 fn ends(events: &[stackpulse_perf::Event]) -> usize {

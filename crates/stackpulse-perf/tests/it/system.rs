@@ -1,12 +1,12 @@
 //! Captures of CPUs: all that runs, control groups, some CPUs only, and CPUs that come and go.
 
 use crate::attach::{collect, options, samples};
-use crate::harness::{alone, await_that, is_root, skip};
+use crate::harness::{alone, await_that, control_groups, is_root, skip};
 use crate::target::{Target, program};
 use rustix::thread::CpuSet;
 use stackpulse_perf::capture::{AttachMode, AttachOutcome, Capture, CaptureOptions, schedule};
 use stackpulse_perf::{Event, EventKind, OpenError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Whether an event is of this process: its mapping, comm, fork, sample, or end.
@@ -87,13 +87,7 @@ struct Group(PathBuf);
 
 impl Group {
     fn new() -> Option<Self> {
-        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-        let root = mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let place = fields.next()?;
-            (fields.next()? == "cgroup2").then_some(place)
-        })?;
-        let group = Path::new(root).join(format!("stackpulse-test-{}", std::process::id()));
+        let group = control_groups()?.join(format!("stackpulse-test-{}", std::process::id()));
         std::fs::create_dir(&group).ok()?;
         std::fs::create_dir(group.join("below")).ok()?;
         Some(Self(group))

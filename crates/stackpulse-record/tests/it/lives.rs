@@ -1,6 +1,6 @@
 //! Lives that processes lead, recorded while they do.
 
-use crate::harness::{await_that, has_tools, is_part, is_root, part, this_program};
+use crate::harness::{await_that, is_part, is_root, run_in_pid_namespace};
 use crate::scene::{Recording, Running, Scene, options};
 use stackpulse_record::{AttachMode, AttachOutcome, Recorder};
 use stackpulse_spool::State;
@@ -87,7 +87,7 @@ fn twenty_thousand_short_threads_are_all_told() {
 #[test]
 fn libraries_that_follow_each_other_at_one_address_keep_their_names() {
     let scene = Scene::new();
-    let libraries = [scene.library("in_a"), scene.library("in_b")];
+    let libraries = [scene.shared_object("in_a"), scene.shared_object("in_b")];
     let [a, b] = libraries.each_ref().map(|path| path.to_str().unwrap());
     let recording = scene.record(&["libraries", a, b]);
     assert_sound(&recording);
@@ -163,7 +163,7 @@ fn a_program_deleted_or_replaced_while_it_runs_keeps_its_stacks() {
 #[test]
 fn what_happens_while_sampling_is_paused_is_known_afterwards() {
     let scene = Scene::new();
-    let library = scene.library("in_a");
+    let library = scene.shared_object("in_a");
     let mut target = Running::start(&scene, &["obey", library.to_str().unwrap()]);
     assert_eq!(target.line(), "ready");
     let mode = AttachMode::StopWhileAttaching;
@@ -259,7 +259,7 @@ fn a_pid_that_is_used_again_never_shows_what_was_before() {
     const NAME: &str = "lives::a_pid_that_is_used_again_never_shows_what_was_before";
     if is_part("namespace") {
         let scene = Scene::new();
-        let library = scene.library("in_a");
+        let library = scene.shared_object("in_a");
         let mut shell = Running::start(&scene, &["obey", library.to_str().unwrap()]);
         assert_eq!(shell.line(), "ready");
         let mode = AttachMode::Running;
@@ -296,12 +296,7 @@ fn a_pid_that_is_used_again_never_shows_what_was_before() {
         assert_eq!(of(1).filter(has("in_parent")).count(), 0);
         return;
     }
-    if !is_root() || !has_tools(&["unshare"]) {
-        return;
-    }
-    let words = ["unshare", "--pid", "--fork", "--mount-proc"];
-    let output = part(&words, &this_program(), NAME, "namespace").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run_in_pid_namespace(NAME);
 }
 
 /// In a pid namespace of its own nobody else takes the pid; threads of this test may, so it is tried again.

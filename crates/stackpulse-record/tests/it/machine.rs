@@ -1,6 +1,6 @@
 //! Recordings of more than processes: control groups, CPUs, everything that runs.
 
-use crate::harness::{alone, await_that, is_root, skip};
+use crate::harness::{alone, await_that, control_groups, is_root, skip};
 use crate::scene::{Recording, Running, Scene, options};
 use stackpulse_record::{ErrorKind, Recorder};
 use std::path::{Path, PathBuf};
@@ -57,13 +57,7 @@ struct Group(PathBuf);
 
 impl Group {
     fn new() -> Option<Self> {
-        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-        let root = mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let place = fields.next()?;
-            (fields.next()? == "cgroup2").then_some(place)
-        })?;
-        let path = Path::new(root).join(format!("stackpulse-record-test-{}", std::process::id()));
+        let path = control_groups()?.join(format!("stackpulse-record-test-{}", std::process::id()));
         std::fs::create_dir(&path).ok()?;
         let group = Self(path);
         group.0.join("cgroup.procs").exists().then_some(group)

@@ -32,8 +32,8 @@ impl Scene {
         self.path("life")
     }
 
-    /// Compiles a library whose one function has this name.
-    pub(crate) fn library(&self, function: &str) -> PathBuf {
+    /// Compiles a shared object whose one function has this name.
+    pub(crate) fn shared_object(&self, function: &str) -> PathBuf {
         let define = format!("-DFUNCTION={function}");
         self.compile("library.c", &format!("lib{function}.so"), &["-shared", "-fPIC", &define]);
         self.path(&format!("lib{function}.so"))

@@ -35,7 +35,7 @@ fn churn() {
     let seconds = std::env::var("STACKPULSE_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
     let whole = Duration::from_secs(seconds.unwrap_or(SECONDS));
     let scene = Scene::new();
-    let libraries = [scene.library("in_a"), scene.library("in_b")];
+    let libraries = [scene.shared_object("in_a"), scene.shared_object("in_b")];
     let [a, b] = libraries.each_ref().map(|path| path.to_str().unwrap().to_owned());
     let target = crate::scene::Running::start(&scene, &["obey", &a]);
     let path = scene.path("soak.spool");
