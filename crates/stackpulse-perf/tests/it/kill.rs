@@ -29,6 +29,15 @@ pub(crate) fn attach_when_told() {
     }
 }
 
+/// Whether this is a test and not its part that attaches, which is done then; and whether strace is here.
+fn is_to_be_run() -> bool {
+    if is_part("attacher") {
+        attach_when_told();
+        return false;
+    }
+    has_tools(&["strace"])
+}
+
 /// Runs that part under strace, which watches it from when it is ready.
 fn attach_under_strace(test: &str, target: &Target, log: &Path, words: &[&str]) -> String {
     let mut attacher = Talker::start(&mut part(&[], &this_program(), test, "attacher"));
@@ -69,10 +78,7 @@ fn calls(log: &Path) -> BTreeMap<String, usize> {
 #[test]
 fn the_target_runs_on_wherever_its_recorder_is_killed() {
     const NAME: &str = "kill::the_target_runs_on_wherever_its_recorder_is_killed";
-    if is_part("attacher") {
-        return attach_when_told();
-    }
-    if !has_tools(&["strace"]) {
+    if !is_to_be_run() {
         return;
     }
     let _alone = alone();
@@ -111,10 +117,7 @@ fn without_ptrace_the_target_stands_still_and_runs_on_wherever_its_recorder_is_k
     const NAME: &str =
         "kill::without_ptrace_the_target_stands_still_and_runs_on_wherever_its_recorder_is_killed";
     const DENY: &str = "--inject=ptrace:error=EPERM";
-    if is_part("attacher") {
-        return attach_when_told();
-    }
-    if !has_tools(&["strace"]) {
+    if !is_to_be_run() {
         return;
     }
     let _alone = alone();
@@ -148,10 +151,7 @@ fn without_ptrace_a_stopped_target_and_other_peoples_stops_are_left_alone() {
     const NAME: &str =
         "kill::without_ptrace_a_stopped_target_and_other_peoples_stops_are_left_alone";
     const DENY: &str = "--inject=ptrace:error=EPERM";
-    if is_part("attacher") {
-        return attach_when_told();
-    }
-    if !has_tools(&["strace"]) {
+    if !is_to_be_run() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
