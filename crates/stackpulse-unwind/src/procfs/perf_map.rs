@@ -29,11 +29,12 @@ pub(super) struct PerfMaps {
 impl PerfMaps {
     /// Returns the names that were added to a process's map since the last call.
     pub(super) fn read_on(&mut self, pid: u32, restarted: bool) -> Vec<GeneratedCode> {
-        let offset = self.offsets.entry(pid).or_default();
         if restarted {
-            *offset = 0;
+            self.offsets.remove(&pid);
         }
+        // Few processes have one, and only those are remembered.
         let Some(file) = open(pid) else { return Vec::new() };
+        let offset = self.offsets.entry(pid).or_default();
         // A file that shrank was written anew.
         if file.metadata().is_ok_and(|metadata| metadata.len() < *offset) {
             *offset = 0;
