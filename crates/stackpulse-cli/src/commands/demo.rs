@@ -69,7 +69,7 @@ fn sum_by_trial_division(time: Duration) {
 #[inline(never)]
 fn sum_by_sieve(time: Duration) {
     let end = Instant::now() + time;
-    let mut composite = [false; 30_000];
+    let mut composite = [false; 10_000];
     while before(end) {
         composite.fill(false);
         let (mut sum, mut n) = (0usize, 2usize);

@@ -226,6 +226,7 @@ fn the_demo_ends_in_a_report_of_its_own_functions() {
     {
         assert!(row.contains(name), "{report}");
     }
+    assert!(!report.contains("truncated"), "its frames are small: {report}");
     let told = stderr(&output);
     let spool =
         told.split_whitespace().find(|word| word.ends_with(".spool")).expect("the spool is named");
