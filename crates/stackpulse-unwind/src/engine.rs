@@ -1,6 +1,7 @@
 //! Events in, records out.
 
 use crate::fast_walk::Trail;
+use crate::generations::Generations;
 use crate::image_cache::ImageCache;
 use crate::output::Output;
 use crate::process::{Process, Thread, region};
@@ -23,8 +24,7 @@ const RECOVERY_INTERVAL_NS: u64 = 250_000_000;
 pub struct Engine<S> {
     pub(crate) source: S,
     pub(crate) processes: FxHashMap<u32, Process>,
-    /// How many generations of each pid there have been.
-    generations: FxHashMap<u32, u32>,
+    generations: Generations,
     pub(crate) images: ImageCache,
     pub(crate) output: Output,
     pub(crate) statistics: Statistics,
@@ -44,7 +44,7 @@ impl<S: ProcessSource> Engine<S> {
         Self {
             source,
             processes: FxHashMap::default(),
-            generations: FxHashMap::default(),
+            generations: Generations::default(),
             images: ImageCache::default(),
             output: Output::default(),
             statistics: Statistics::default(),
@@ -141,9 +141,7 @@ impl<S: ProcessSource> Engine<S> {
         sink: &mut K,
     ) -> Result<(), K::Error> {
         self.process_ended(time_ns, pid, sink)?;
-        let next = self.generations.entry(pid).or_default();
-        let generation = *next;
-        *next = next.saturating_add(1);
+        let generation = self.generations.begin(pid);
         let process = match parent.and_then(|parent| self.processes.get(&parent)) {
             Some(parent) => parent.fork(pid, generation, time_ns),
             None => Process::new(pid, generation, time_ns),

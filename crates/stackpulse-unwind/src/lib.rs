@@ -45,6 +45,7 @@ mod address_space;
 mod cfi;
 mod engine;
 mod fast_walk;
+mod generations;
 mod image;
 mod image_cache;
 mod maps;

