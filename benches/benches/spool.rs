@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 const SHAPES: [(&str, Shape); 2] =
     [("hot_loop", Shape::HotLoop), ("random_walk", Shape::RandomWalk)];
 
+/// Those of the recorder.
+fn options() -> WriterOptions {
+    WriterOptions::default().time_unit_ns(64)
+}
+
 /// A finished spool in memory.
 fn spool(shape: Shape, samples: u64, options: WriterOptions) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), options).expect("memory takes everything");
@@ -24,7 +29,7 @@ fn spool(shape: Shape, samples: u64, options: WriterOptions) -> Vec<u8> {
 
 /// A writer whose definitions are there, and samples that need nothing more.
 fn known(shape: Shape) -> (RefCell<Writer<io::Sink>>, Vec<Sample>) {
-    let mut writer = Writer::new(io::sink(), WriterOptions::default()).expect("takes everything");
+    let mut writer = Writer::new(io::sink(), options()).expect("takes everything");
     let mut source = Source::start(shape, &mut writer).expect("takes everything");
     let samples = (0..4096).map(|_| source.next(&mut writer).expect("takes everything"));
     let samples = samples.collect();
@@ -62,7 +67,7 @@ fn read(c: &mut Criterion) {
     group.throughput(Throughput::Elements(SAMPLES));
     group.sample_size(10).measurement_time(Duration::from_secs(5));
     for (name, shape) in SHAPES {
-        let fixture = LazyCell::new(|| spool(shape, SAMPLES, WriterOptions::default()));
+        let fixture = LazyCell::new(|| spool(shape, SAMPLES, options()));
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             b.iter(|| {
                 let mut replay = Replay::open(&fixture[..]).expect("a sound spool");
@@ -82,7 +87,7 @@ fn read(c: &mut Criterion) {
 /// A file of a gigabyte in blocks of the usual size.
 fn gigabyte() -> File {
     let mut file = tempfile::tempfile().expect("a temporary file");
-    let options = WriterOptions::default().compression_level(0);
+    let options = options().compression_level(0);
     let mut writer = Writer::new(io::BufWriter::new(&mut file), options).expect("room on disk");
     let mut source = Source::start(Shape::RandomWalk, &mut writer).expect("room on disk");
     let samples: Vec<Sample> =
@@ -118,7 +123,7 @@ fn open(c: &mut Criterion) {
 
 /// The definitions before a moment in the middle, loaded for reading from there.
 fn seek(c: &mut Criterion) {
-    let fixture = LazyCell::new(|| spool(Shape::RandomWalk, 1_000_000, WriterOptions::default()));
+    let fixture = LazyCell::new(|| spool(Shape::RandomWalk, 1_000_000, options()));
     let mut group = c.benchmark_group("spool/seek");
     group.sample_size(20);
     group.bench_function("middle_of_1M_samples", |b| {

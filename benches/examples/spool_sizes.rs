@@ -1,8 +1,8 @@
 //! What recordings take: the spool as it is, written anew with other settings, and in a plain encoding.
 //!
 //! Usage: `spool_sizes FILE...`. The plain encoding is one varint record after another, uncompressed: a node
-//! for each frame of a stack (parent, image, address), and a sample as (time delta, thread, node). The last columns
-//! compare compressors on the same uncompressed spool.
+//! for each frame of a stack (parent, image, address), and a sample as (time delta, thread, node). All have times in the
+//! recorder's unit, and once the spool has them exact. The last columns compare compressors on the same uncompressed spool.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -11,12 +11,16 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
 
+/// The recorder's unit of time.
+const UNIT_NS: u32 = 64;
+
 /// Counts the bytes of the plain encoding.
 #[derive(Default)]
 struct Plain {
     bytes: u64,
     nodes: HashMap<(u32, Frame), u32>,
-    last_ns: u64,
+    /// The latest sample's time, in units.
+    last: u64,
 }
 
 impl Plain {
@@ -73,10 +77,11 @@ fn plain(bytes: &[u8]) -> Result<(u64, u64), Box<dyn Error>> {
         let callers = plain.node(tables, sample.callers, &mut known);
         let node = tables.frame(sample.leaf).map_or(0, |leaf| plain.child(callers, leaf));
         plain.bytes += 1;
-        plain.number(sample.time_ns.wrapping_sub(plain.last_ns));
+        let time = sample.time_ns / u64::from(UNIT_NS);
+        plain.number(time.wrapping_sub(plain.last));
         plain.number(u64::from(sample.thread.0));
         plain.number(u64::from(node));
-        plain.last_ns = sample.time_ns;
+        plain.last = time;
     }
 }
 
@@ -91,22 +96,22 @@ fn rewritten(bytes: &[u8], options: WriterOptions) -> Result<Vec<u8>, Box<dyn Er
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let options = WriterOptions::default().time_unit_ns(UNIT_NS);
     println!(
-        "file | samples | plain | file | level 0 | 1 | 2 | 3 | 3, 64 KiB blocks | 3, 2 MiB | level 0 as a whole: lz4 | zstd 1 | zstd 3"
+        "file | samples | plain | file | level 0 | 1 | 2 | 3 | 3, 64 KiB blocks | 3, 2 MiB | 3, exact times | level 0 as a whole: lz4 | zstd 1 | zstd 3"
     );
     for path in std::env::args().skip(1) {
         let bytes = fs::read(&path)?;
         let (samples, plain) = plain(&bytes)?;
         print!("{path} | {samples} | {plain} | {}", bytes.len());
         for level in 0..4 {
-            let options = WriterOptions::default().compression_level(level);
-            print!(" | {}", rewritten(&bytes, options)?.len());
+            print!(" | {}", rewritten(&bytes, options.compression_level(level))?.len());
         }
         for block_bytes in [64 << 10, 2 << 20] {
-            let options = WriterOptions::default().block_bytes(block_bytes);
-            print!(" | {}", rewritten(&bytes, options)?.len());
+            print!(" | {}", rewritten(&bytes, options.block_bytes(block_bytes))?.len());
         }
-        let stored = rewritten(&bytes, WriterOptions::default().compression_level(0))?;
+        print!(" | {}", rewritten(&bytes, WriterOptions::default())?.len());
+        let stored = rewritten(&bytes, options.compression_level(0))?;
         print!(" | {}", lz4_flex::compress(&stored).len());
         for level in [1, 3] {
             print!(" | {}", zstd::bulk::compress(&stored, level)?.len());

@@ -10,7 +10,7 @@ enum Payload<'a> {
     /// Anything.
     Bytes(&'a [u8]),
     /// A preface and columns of records, uncompressed.
-    Records { preface: [u8; 12], columns: [&'a [u8]; 14] },
+    Records { preface: [u8; 13], columns: [&'a [u8]; 13] },
     /// Columns of names, uncompressed.
     Names { columns: [&'a [u8]; 4] },
 }
@@ -51,7 +51,10 @@ fuzz_target!(|blocks: Vec<Block<'_>>| {
                 part.kind % 6
             }
             Payload::Records { preface, columns: parts } => {
-                payload.extend(preface.map(|byte| byte & 0x7f));
+                let mut preface = preface.map(|byte| byte & 0x7f);
+                // The unit of time; most numbers would be beyond its limit.
+                preface[6] %= 24;
+                payload.extend(preface);
                 columns(&mut payload, parts);
                 1
             }

@@ -15,6 +15,12 @@ pub fn sequence(choices: &[(u8, u64, u64)]) -> Vec<Record<'static>> {
     sequence::sequence(choices)
 }
 
+/// A record's line with its times rounded down to multiples of 2^shift.
+#[must_use]
+pub fn rounded(line: &str, shift: u32) -> String {
+    sequence::rounded(line, shift)
+}
+
 /// All readers over the same bytes: none panics, and they tell the same.
 ///
 /// With `SPOOL_OUT` in the environment the bytes are written to that path first: the file to keep of a crash.

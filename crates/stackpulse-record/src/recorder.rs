@@ -18,6 +18,10 @@ use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+/// Unit of the times in a spool: far below the microseconds by which a timer's interrupt comes late, a multiple of what
+/// reading the clock takes. It halves the bytes of a sample (`docs/benchmarks.md`).
+const TIME_UNIT_NS: u32 = 64;
+
 /// What a [`Recorder::poll`] saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -157,7 +161,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let settings = capture.settings;
         let (start_ns, realtime_ns) = clock::pair();
         let written = |error| Error::caused(ErrorKind::Io, "write the spool", error);
-        let mut writer = Writer::new(out, WriterOptions::default()).map_err(written)?;
+        let format = WriterOptions::default().time_unit_ns(TIME_UNIT_NS);
+        let mut writer = Writer::new(out, format).map_err(written)?;
         let start_realtime_ns =
             options.start_timestamp_us.map_or(realtime_ns, |us| us.saturating_mul(1000));
         let facts = Record::Settings(stackpulse_spool::Settings {

@@ -21,85 +21,94 @@ pub(crate) const FRAME_ADDRESS: usize = 4;
 pub(crate) const RUN: usize = 5;
 /// The frames of runs.
 pub(crate) const RUN_FRAMES: usize = 6;
-/// The low byte of a sample's time residual.
-pub(crate) const TIME_LOW: usize = 7;
-/// The rest of it.
-pub(crate) const TIME_HIGH: usize = 8;
+/// How far a sample's time is from the expected one.
+pub(crate) const TIME: usize = 7;
 /// A sample's thread.
-pub(crate) const THREAD: usize = 9;
+pub(crate) const THREAD: usize = 8;
 /// A sample's CPU.
-pub(crate) const CPU: usize = 10;
+pub(crate) const CPU: usize = 9;
 /// A sample's weight.
-pub(crate) const WEIGHT: usize = 11;
+pub(crate) const WEIGHT: usize = 10;
 /// A sample's leaf frame.
-pub(crate) const LEAF: usize = 12;
+pub(crate) const LEAF: usize = 11;
 /// A sample's callers.
-pub(crate) const CALLERS: usize = 13;
+pub(crate) const CALLERS: usize = 12;
 /// How many there are.
-pub(crate) const COUNT: usize = 14;
+pub(crate) const COUNT: usize = 13;
 
 /// Whether a column holds nothing but parts of samples.
 pub(crate) fn is_of_samples(column: usize) -> bool {
-    (TIME_LOW..=CALLERS).contains(&column)
+    (TIME..=CALLERS).contains(&column)
 }
 
 /// How many CPUs are predicted apart; others share by remainder.
 const CPU_SLOTS: usize = 64;
 
+/// For how many leaves the callers are predicted apart; others share by remainder.
+const LEAF_SLOTS: usize = 4096;
+
 /// What has been seen on one CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuState {
-    /// Near the latest sample's time, without the jitter.
-    pub(crate) time_ns: u64,
-    /// Distance between samples.
-    pub(crate) interval_ns: u64,
+    /// The latest sample's time.
+    time_ns: u64,
+    /// How long it came after the one before.
+    distance_ns: u64,
+    /// How long a sample mostly comes after the one before.
+    interval_ns: u64,
     pub(crate) thread: u64,
     pub(crate) weight: u64,
-    pub(crate) callers: u32,
 }
 
 impl CpuState {
-    /// Returns the expected time of the next sample.
-    pub(crate) fn expected_ns(&self) -> u64 {
-        self.time_ns.wrapping_add(self.interval_ns)
+    fn idle(time_ns: u64, interval_ns: u64) -> Self {
+        Self { time_ns, distance_ns: 0, interval_ns, thread: 0, weight: 0 }
     }
 
-    /// Takes a sample in that was so far from its expected time.
-    ///
-    /// Samples jitter around the moments of a timer, so that half of a small residual is taken for jitter. A large one shows
-    /// that samples are missing or late: the interval then goes to the median of the distances, not to their mean. A
-    /// much shorter distance shows that the interval was begun with a pause.
+    /// Returns how many units a time lies after the expected one; every time is a multiple of 2^shift.
     #[inline(always)]
-    pub(crate) fn saw(&mut self, time_ns: u64, residual: i64) {
-        let interval = self.interval_ns;
+    pub(crate) fn residual(&self, time_ns: u64, shift: u32) -> i64 {
+        let units = time_ns.wrapping_sub(self.time_ns).cast_signed() >> shift;
+        units.wrapping_sub((self.interval_ns >> shift).cast_signed())
+    }
+
+    /// Returns the time that lies so many units after the expected one.
+    #[inline(always)]
+    pub(crate) fn time_ns(&self, residual: i64, shift: u32) -> u64 {
+        let units = residual.wrapping_add((self.interval_ns >> shift).cast_signed());
+        self.time_ns.wrapping_add((units << shift).cast_unsigned())
+    }
+
+    /// Takes a sample in.
+    ///
+    /// A timer that jitters moves the interval a little. One that is far from it says nothing: a sample was late, or missing. Two
+    /// like distances after each other, though, are an interval.
+    #[inline(always)]
+    pub(crate) fn saw(&mut self, time_ns: u64) {
         let distance = time_ns.wrapping_sub(self.time_ns);
-        if residual.unsigned_abs() < interval >> 6 && distance >= interval - (interval >> 2) {
-            self.time_ns = self.expected_ns().wrapping_add((residual >> 1).cast_unsigned());
-            self.interval_ns = interval.wrapping_add((residual >> 6).cast_unsigned());
-            return;
+        let residual = distance.wrapping_sub(self.interval_ns).cast_signed();
+        if residual.unsigned_abs() < self.interval_ns >> 6 {
+            self.interval_ns = self.interval_ns.wrapping_add((residual >> 6).cast_unsigned());
+        } else if distance < LONGEST_INTERVAL_NS
+            && distance.abs_diff(self.distance_ns) < distance >> 6
+        {
+            self.interval_ns = distance;
         }
+        self.distance_ns = distance;
         self.time_ns = time_ns;
-        self.interval_ns = if interval == 0 {
-            // The first distance is from the block's base time: no interval yet.
-            if distance < FIRST_INTERVAL_LIMIT_NS { distance } else { 0 }
-        } else if distance < interval - (interval >> 2) {
-            distance
-        } else if residual > 0 {
-            interval.saturating_add(interval >> 14)
-        } else {
-            interval - (interval >> 14)
-        };
     }
 }
 
-/// Longer first distances are not taken for a sampling interval: one second.
-const FIRST_INTERVAL_LIMIT_NS: u64 = 1_000_000_000;
+/// Longer distances are not taken for a sampling interval: one second.
+const LONGEST_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// What the next numbers of a block are written relative to.
 #[derive(Clone, Debug)]
 pub(crate) struct Predictor {
     /// The time of the latest record that is no sample.
     pub(crate) time_ns: u64,
+    /// Times are told in units of 2^shift nanoseconds.
+    pub(crate) time_shift: u32,
     /// The end of the latest mapping.
     pub(crate) mapping_avma: u64,
     /// Above the highest frame that was referred to.
@@ -107,33 +116,36 @@ pub(crate) struct Predictor {
     /// Frames defined as of the latest sample.
     frames_at_sample: u32,
     cpus: Box<[CpuState; CPU_SLOTS]>,
+    /// The latest callers of each leaf.
+    callers: Box<[u32; LEAF_SLOTS]>,
     /// The latest address of each image.
     addresses: FxHashMap<u32, u64>,
 }
 
 impl Predictor {
     pub(crate) fn new() -> Self {
-        let idle = CpuState { time_ns: 0, interval_ns: 0, thread: 0, weight: 0, callers: 0 };
         Self {
             time_ns: 0,
+            time_shift: 0,
             mapping_avma: 0,
             fresh_frame: 0,
             frames_at_sample: 0,
-            cpus: Box::new([idle; CPU_SLOTS]),
+            cpus: Box::new([CpuState::idle(0, 0); CPU_SLOTS]),
+            callers: Box::new([0; LEAF_SLOTS]),
             addresses: FxHashMap::default(),
         }
     }
 
     /// Starts afresh for a block.
     pub(crate) fn restart(&mut self, start: &Start) {
-        let &Start { base_ns, interval_ns, counts: Counts { frames, .. }, .. } = start;
+        let &Start { base_ns, interval_ns, time_shift, counts: Counts { frames, .. }, .. } = start;
         self.time_ns = base_ns;
+        self.time_shift = time_shift;
         self.mapping_avma = 0;
         self.start_epoch();
         self.fresh_frame = frames;
         self.frames_at_sample = frames;
-        let idle = CpuState { time_ns: base_ns, interval_ns, thread: 0, weight: 0, callers: 0 };
-        self.cpus.fill(idle);
+        self.cpus.fill(CpuState::idle(base_ns, interval_ns));
     }
 
     /// Returns the interval of the CPU that was sampled last; zero: not known.
@@ -149,13 +161,19 @@ impl Predictor {
         self.frames_at_sample = 0;
         for cpu in &mut *self.cpus {
             cpu.thread = 0;
-            cpu.callers = 0;
         }
+        self.callers.fill(0);
     }
 
     #[inline]
     pub(crate) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
         &mut self.cpus[cpu as usize % CPU_SLOTS]
+    }
+
+    /// The callers that a leaf had last; none at first.
+    #[inline(always)]
+    pub(crate) fn callers(&mut self, leaf: u32) -> &mut u32 {
+        &mut self.callers[leaf as usize % LEAF_SLOTS]
     }
 
     /// Returns the number that stands for a frame in a run.

@@ -192,6 +192,11 @@ impl Decoder {
                 self.at[column] = at + 2;
                 Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
             }
+            Some(&[first, second, third, ..]) if second >= 0x80 && (1..0x80).contains(&third) => {
+                self.at[column] = at + 3;
+                let low = u64::from(first & 0x7f) | u64::from(second & 0x7f) << 7;
+                Ok(low | u64::from(third) << 14)
+            }
             _ => self.read(column, Cursor::number),
         }
     }
@@ -214,7 +219,8 @@ impl Decoder {
 
     fn time(&mut self) -> Result<u64, Damage> {
         let from = self.predictor.time_ns;
-        let time_ns = self.read(columns::NUMBERS, |cursor| cursor.difference(from))?;
+        let units = varint::unfold(self.number()?);
+        let time_ns = from.wrapping_add((units << self.predictor.time_shift).cast_unsigned());
         self.predictor.time_ns = time_ns;
         Ok(time_ns)
     }
@@ -240,34 +246,29 @@ impl Decoder {
 
     #[inline(always)]
     fn sample(&mut self, tables: &Tables) -> Result<Step, Damage> {
-        let low = self.read(columns::TIME_LOW, Cursor::byte)?;
-        let high = self.sample_number(columns::TIME_HIGH)?;
-        if high >> 56 != 0 {
-            return Err(Damage::BadNumber);
-        }
-        let residual = varint::unfold(high << 8 | u64::from(low));
+        let residual = varint::unfold(self.sample_number(columns::TIME)?);
         let cpu =
             u32::try_from(self.sample_number(columns::CPU)?).map_err(|_| Damage::BadNumber)?;
         let state = *self.predictor.cpu(cpu);
-        let time_ns = state.expected_ns().wrapping_add(residual.cast_unsigned());
+        let time_ns = state.time_ns(residual, self.predictor.time_shift);
         let thread = varint::add_difference(state.thread, self.sample_number(columns::THREAD)?);
         let weight = varint::add_difference(state.weight, self.sample_number(columns::WEIGHT)?);
         let leaf = self.sample_number(columns::LEAF)?;
         let leaf = self.predictor.leaf_of(leaf, self.counts.frames);
         let leaf = leaf.ok_or(Damage::ForwardReference)?;
         let callers = match self.sample_number(columns::CALLERS)? {
-            0 => state.callers,
+            0 => *self.predictor.callers(leaf),
             distance => u32::try_from(distance - 1)
                 .ok()
                 .and_then(|distance| self.counts.nodes.checked_sub(distance))
                 .ok_or(Damage::ForwardReference)?,
         };
+        *self.predictor.callers(leaf) = callers;
         let thread_id = u32::try_from(thread).map_err(|_| Damage::ForwardReference)?;
         let state = self.predictor.cpu(cpu);
-        state.saw(time_ns, residual);
+        state.saw(time_ns);
         state.thread = thread;
         state.weight = weight;
-        state.callers = callers;
         if thread_id >= self.counts.threads
             || leaf >= self.counts.frames
             || callers > self.counts.nodes

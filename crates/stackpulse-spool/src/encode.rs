@@ -16,6 +16,7 @@ pub(crate) struct Encoder {
     predictor: Predictor,
     epoch: u32,
     counts: Counts,
+    time_shift: u32,
     start: Start,
     records: u64,
     samples: u64,
@@ -34,15 +35,19 @@ pub(crate) struct Start {
     pub(crate) base_ns: u64,
     /// The time between samples of one CPU; zero: not known.
     pub(crate) interval_ns: u64,
+    /// Times are told in units of 2^shift nanoseconds.
+    pub(crate) time_shift: u32,
 }
 
 impl Encoder {
-    pub(crate) fn new() -> Self {
+    /// Times are rounded down to multiples of 2^`time_shift` nanoseconds.
+    pub(crate) fn new(time_shift: u32) -> Self {
         Self {
             columns: [const { Vec::new() }; columns::COUNT],
             predictor: Predictor::new(),
             epoch: 0,
             counts: Counts::default(),
+            time_shift,
             start: Start::default(),
             records: 0,
             samples: 0,
@@ -95,13 +100,14 @@ impl Encoder {
     pub(crate) fn encode(&mut self, record: &Record<'_>) -> Result<(), Damage> {
         if let Record::Sample(sample) = record {
             self.check_sample(sample)?;
-            self.begin(sample.time_ns);
-            self.see(sample.time_ns);
-            self.sample(sample);
+            let time_ns = self.rounded(sample.time_ns);
+            self.begin(time_ns);
+            self.see(time_ns);
+            self.sample(time_ns, sample);
             return Ok(());
         }
         self.check(record)?;
-        let time_ns = time_of(record);
+        let time_ns = time_of(record).map(|time_ns| self.rounded(time_ns));
         self.begin(time_ns.unwrap_or(self.predictor.time_ns));
         if let Some(time_ns) = time_ns {
             self.see(time_ns);
@@ -114,12 +120,18 @@ impl Encoder {
         Ok(())
     }
 
+    #[inline(always)]
+    fn rounded(&self, time_ns: u64) -> u64 {
+        time_ns >> self.time_shift << self.time_shift
+    }
+
     /// Begins a block with its first record.
     #[inline]
     fn begin(&mut self, base_ns: u64) {
         if self.records == 0 {
             let interval_ns = self.predictor.latest_interval_ns();
-            self.start = Start { epoch: self.epoch, counts: self.counts, base_ns, interval_ns };
+            let &mut Self { epoch, counts, time_shift, .. } = self;
+            self.start = Start { epoch, counts, base_ns, interval_ns, time_shift };
             self.predictor.restart(&self.start);
         }
         self.records += 1;
@@ -148,39 +160,36 @@ impl Encoder {
     }
 
     fn time(&mut self, time_ns: u64) {
-        varint::put_difference(
-            &mut self.columns[columns::NUMBERS],
-            time_ns,
-            self.predictor.time_ns,
-        );
+        let time_ns = self.rounded(time_ns);
+        let distance = time_ns.wrapping_sub(self.predictor.time_ns).cast_signed();
+        self.number(varint::fold(distance >> self.time_shift));
         self.predictor.time_ns = time_ns;
     }
 
-    fn sample(&mut self, sample: &Sample) {
+    fn sample(&mut self, time_ns: u64, sample: &Sample) {
         self.samples += 1;
         self.columns[columns::TAGS].push(tag::SAMPLE);
         let newest = self.counts.nodes;
         let leaf = self.predictor.leaf(sample.leaf.0, self.counts.frames);
         varint::put(&mut self.columns[columns::LEAF], leaf);
         let state = self.predictor.cpu(sample.cpu);
-        let residual = sample.time_ns.wrapping_sub(state.expected_ns()).cast_signed();
-        let folded = varint::fold(residual);
-        self.columns[columns::TIME_LOW].push(folded.to_le_bytes()[0]);
-        varint::put(&mut self.columns[columns::TIME_HIGH], folded >> 8);
+        let residual = state.residual(time_ns, self.time_shift);
+        varint::put(&mut self.columns[columns::TIME], varint::fold(residual));
         let thread = u64::from(sample.thread.0);
         varint::put_difference(&mut self.columns[columns::THREAD], thread, state.thread);
         varint::put(&mut self.columns[columns::CPU], u64::from(sample.cpu));
         varint::put_difference(&mut self.columns[columns::WEIGHT], sample.weight, state.weight);
-        let callers = if sample.callers.0 == state.callers {
+        state.saw(time_ns);
+        state.thread = thread;
+        state.weight = sample.weight;
+        let expected = self.predictor.callers(sample.leaf.0);
+        let callers = if sample.callers.0 == *expected {
             0
         } else {
             1 + u64::from(newest - sample.callers.0)
         };
+        *expected = sample.callers.0;
         varint::put(&mut self.columns[columns::CALLERS], callers);
-        state.saw(sample.time_ns, residual);
-        state.thread = thread;
-        state.weight = sample.weight;
-        state.callers = sample.callers.0;
     }
 
     fn frame(&mut self, frame: Frame) {

@@ -38,3 +38,6 @@ pub const MAX_DAMAGED: usize = 4096;
 
 /// Most frames of one stack run.
 pub const MAX_RUN: usize = 1 << 16;
+
+/// Coarsest unit of time is 2^20 nanoseconds, about a millisecond.
+pub const MAX_TIME_SHIFT: u32 = 20;

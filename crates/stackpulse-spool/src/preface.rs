@@ -23,6 +23,7 @@ impl Preface {
         for count in self.start.counts.as_array() {
             varint::put(out, u64::from(count));
         }
+        varint::put(out, u64::from(self.start.time_shift));
         varint::put(out, self.start.base_ns);
         varint::put(out, self.start.interval_ns);
         varint::put_difference(out, self.first_ns, self.start.base_ns);
@@ -46,8 +47,12 @@ impl Preface {
         if !within {
             return Err(Damage::OverLimit);
         }
-        let base_ns = cursor.number()?;
-        let start = Start { epoch, counts, base_ns, interval_ns: cursor.number()? };
+        let time_shift = cursor.number32()?;
+        if time_shift > limits::MAX_TIME_SHIFT {
+            return Err(Damage::OverLimit);
+        }
+        let (base_ns, interval_ns) = (cursor.number()?, cursor.number()?);
+        let start = Start { epoch, counts, base_ns, interval_ns, time_shift };
         let first_ns = cursor.difference(start.base_ns)?;
         let last_ns = first_ns.wrapping_add(cursor.number()?);
         Ok(Self { start, first_ns, last_ns, records: cursor.number()?, samples: cursor.number()? })

@@ -7,6 +7,7 @@ use crate::end::{End, Outcome};
 use crate::error::WriteError;
 use crate::header;
 use crate::index::{IndexBuilder, IndexEntry};
+use crate::limits;
 use crate::preface::Preface;
 use crate::record::Record;
 use crate::sink::RecordSink;
@@ -21,12 +22,16 @@ pub struct WriterOptions {
     pub compression_level: i32,
     /// A block is published when its columns hold this many bytes, and at 2 MiB at the latest.
     pub block_bytes: usize,
+    /// Times are rounded down to multiples of this many nanoseconds, a power of two up to 2^20 (another number is rounded down
+    /// to one). 1 keeps every time as it is; a coarser unit leaves out what a timer's jitter alone decides, most of what
+    /// a sample of a known stack takes.
+    pub time_unit_ns: u32,
 }
 
 impl Default for WriterOptions {
-    /// Level 3, the smallest of 1 to 3 on real recordings (`docs/benchmarks.md`); 1 MiB blocks.
+    /// Level 3, the smallest of 1 to 3 on real recordings (`docs/benchmarks.md`); 1 MiB blocks; exact times.
     fn default() -> Self {
-        Self { compression_level: 3, block_bytes: 1 << 20 }
+        Self { compression_level: 3, block_bytes: 1 << 20, time_unit_ns: 1 }
     }
 }
 
@@ -43,6 +48,18 @@ impl WriterOptions {
     pub fn block_bytes(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
         self
+    }
+
+    /// Sets the unit of time, in nanoseconds.
+    #[must_use]
+    pub fn time_unit_ns(mut self, unit: u32) -> Self {
+        self.time_unit_ns = unit;
+        self
+    }
+
+    /// The unit's logarithm.
+    fn time_shift(&self) -> u32 {
+        self.time_unit_ns.checked_ilog2().unwrap_or(0).min(limits::MAX_TIME_SHIFT)
     }
 }
 
@@ -78,7 +95,7 @@ impl<W: Write> Writer<W> {
         out.flush()?;
         Ok(Self {
             out,
-            encoder: Encoder::new(),
+            encoder: Encoder::new(options.time_shift()),
             columns,
             options,
             index: IndexBuilder::default(),

@@ -95,7 +95,7 @@ def quoted(data):
 KINDS = ["elf", "file", "vdso", "kernel", "generated", "unknown"]
 REASONS = ["outside_capture", "no_unwind_info", "bad_cfa", "null_return_address", "depth_limit", "loop", "no_registers"]
 TAGS, NUMBERS, STRINGS, FRAME_IMAGE, FRAME_ADDRESS, RUN, RUN_FRAMES = range(7)
-TIME_LOW, TIME_HIGH, THREAD, CPU, WEIGHT, LEAF, CALLERS = range(7, 14)
+TIME, THREAD, CPU, WEIGHT, LEAF, CALLERS = range(7, 13)
 
 
 class Block:
@@ -105,14 +105,15 @@ class Block:
         cursor = Column(payload)
         self.epoch, self.images, self.processes, self.threads, self.frames, self.nodes = (
             cursor.number() for _ in range(6))
-        self.time = self.base = cursor.number()
-        interval = cursor.number()
+        self.shift, self.base, interval = cursor.number(), cursor.number(), cursor.number()
+        self.time = self.base
         cursor.difference(self.base), cursor.number()
         self.records, self.samples = cursor.number(), cursor.number()
         self.columns = columns(cursor)
         self.mapping, self.addresses = 0, {}
         self.fresh = self.frames_at_sample = self.frames
         self.cpus = [[self.base, interval, 0, 0, 0] for _ in range(64)]
+        self.callers = [0] * 4096
 
     def lines(self):
         tags = self.columns[TAGS]
@@ -138,7 +139,7 @@ class Block:
         return self.string().hex() or "-"
 
     def t(self):
-        self.time = self.columns[NUMBERS].difference(self.time)
+        self.time = self.time + (unfold(self.n()) << self.shift) & MASK
         return self.time
 
     def process(self):
@@ -167,8 +168,9 @@ class Block:
         self.images = self.processes = self.threads = self.frames = self.nodes = 0
         self.fresh = self.frames_at_sample = 0
         self.addresses = {}
+        self.callers = [0] * 4096
         for cpu in self.cpus:
-            cpu[2] = cpu[4] = 0
+            cpu[3] = 0
         return "epoch"
 
     def settings(self):
@@ -230,30 +232,25 @@ class Block:
         column = self.columns
         cpu = column[CPU].number()
         last = self.cpus[cpu % 64]
-        residual = unfold(column[TIME_LOW].byte() | column[TIME_HIGH].number() << 8)
-        time = last[0] + last[1] + residual & MASK
-        thread, weight = column[THREAD].difference(last[2]), column[WEIGHT].difference(last[3])
+        time = last[0] + (((last[1] >> self.shift) + unfold(column[TIME].number())) << self.shift) & MASK
+        thread, weight = column[THREAD].difference(last[3]), column[WEIGHT].difference(last[4])
         leaf, callers = self.leaf(), column[CALLERS].number()
-        callers = self.nodes + 1 - callers if callers else last[4]
-        self.go_on(last, time, residual)
-        last[2:] = thread, weight, callers
+        callers = self.nodes + 1 - callers if callers else self.callers[leaf % 4096]
+        self.callers[leaf % 4096] = callers
+        self.go_on(last, time)
+        last[3:] = thread, weight
         return f"sample time={time} thread={thread} cpu={cpu} weight={weight} leaf={leaf} callers={callers}"
 
     @staticmethod
-    def go_on(last, time, residual):
-        expected, interval = last[0] + last[1] & MASK, last[1]
-        distance = time - last[0] & MASK
-        last[0] = time
-        if interval == 0:
-            last[1] = distance if distance < 1_000_000_000 else 0
-        elif distance < interval - (interval >> 2):
-            last[1] = distance
-        elif abs(residual) < interval >> 6:
-            last[:2] = expected + (residual >> 1) & MASK, interval + (residual >> 6)
-        elif residual > 0:
-            last[1] = min(interval + (interval >> 14), MASK)
-        else:
-            last[1] -= interval >> 14
+    def go_on(last, time):
+        latest, interval, before = last[:3]
+        distance = time - latest & MASK
+        residual = (distance - interval + (1 << 63) & MASK) - (1 << 63)
+        if abs(residual) < interval >> 6:
+            interval = interval + (residual >> 6) & MASK
+        elif distance < 1_000_000_000 and abs(distance - before) < distance >> 6:
+            interval = distance
+        last[:3] = time, interval, distance
 
     def fork(self):
         time, child = self.t(), self.process()

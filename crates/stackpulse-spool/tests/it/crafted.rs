@@ -29,12 +29,12 @@ fn file(blocks: &[Vec<u8>]) -> Vec<u8> {
 
 /// The payload of a block of records from its columns, uncompressed; nothing was defined before.
 fn records(columns: &[(usize, &[u8])]) -> Vec<u8> {
-    let mut payload = vec![0; 8]; // epoch, five counts, base, interval
+    let mut payload = vec![0; 9]; // epoch, five counts, time shift, base, interval
     payload.extend([0, 0]); // first, last
     payload.extend([1, 0]); // records, samples
     let mut data = Vec::new();
-    payload.push(14);
-    for at in 0..14 {
+    payload.push(13);
+    for at in 0..13 {
         let column =
             columns.iter().find(|column| column.0 == at).map_or(&[][..], |column| column.1);
         payload.push(0);
@@ -86,9 +86,8 @@ fn forward_references_are_damage() {
         (8, &[0]),
         (9, &[0]),
         (10, &[0]),
-        (11, &[0]),
-        (12, &[2]),
-        (13, &[0]),
+        (11, &[2]),
+        (12, &[0]),
     ]);
     assert_eq!(damage_of(&sample), Damage::ForwardReference);
 }
@@ -114,13 +113,13 @@ fn a_column_that_says_it_is_huge_is_not_believed() {
     // The table's first entry: raw and far too long; then compressed and a bomb.
     for (encoding, len) in [(0u8, u64::MAX), (1, 1 << 40), (1, limits::MAX_RECORDS_RAW as u64 + 1)]
     {
-        let mut payload = vec![0; 10];
-        payload.extend([1, 0, 14, encoding]);
+        let mut payload = vec![0; 11];
+        payload.extend([1, 0, 13, encoding]);
         number(&mut payload, len);
         if encoding == 1 {
             payload.push(5);
         }
-        payload.extend([0; 2 * 13]);
+        payload.extend([0; 2 * 12]);
         assert_eq!(damage_of(&payload), Damage::OverLimit);
     }
 }
@@ -129,11 +128,11 @@ fn a_column_that_says_it_is_huge_is_not_believed() {
 fn a_decompression_bomb_stops_at_what_the_table_says() {
     let bomb = zstd::bulk::compress(&vec![0; 100 << 20], 1).unwrap();
     assert!(bomb.len() < 20_000);
-    let mut payload = vec![0; 10];
-    payload.extend([1, 0, 14, 1]);
+    let mut payload = vec![0; 11];
+    payload.extend([1, 0, 13, 1]);
     number(&mut payload, 1000);
     number(&mut payload, bomb.len() as u64);
-    payload.extend([0; 2 * 13]);
+    payload.extend([0; 2 * 12]);
     payload.extend(&bomb);
     assert_eq!(damage_of(&payload), Damage::BadCompression);
 }

@@ -1,6 +1,7 @@
 //! What is written is what is read.
 
 use crate::records::{choices, every_kind, lines, read, sequence, write};
+use crate::sequence::rounded;
 use proptest::prelude::*;
 use stackpulse_spool::{
     Frame, FrameId, Interner, Record, RecordSink, Replay, Sample, StackId, State, ThreadId,
@@ -13,6 +14,15 @@ fn every_kind_of_record_is_read_as_it_was_written() {
     for level in [0, 1, 3] {
         let bytes = write(&records, WriterOptions::default().compression_level(level));
         assert_eq!(read(&bytes), (lines(&records), State::Finished), "level {level}");
+    }
+}
+
+#[test]
+fn a_unit_of_time_is_a_power_of_two_of_nanoseconds_up_to_2_to_the_20() {
+    let pause = Record::Pause { time_ns: u64::MAX, paused: true };
+    for (unit, rounded) in [(0, 0), (1, 0), (63, 31), (64, 63), (u32::MAX, (1 << 20) - 1)] {
+        let bytes = write(&[pause], WriterOptions::default().time_unit_ns(unit));
+        assert_eq!(read(&bytes).0, [format!("pause time={} paused=true", u64::MAX - rounded)]);
     }
 }
 
@@ -157,6 +167,14 @@ proptest! {
         let records = sequence(&choices);
         let options = WriterOptions::default().compression_level(level).block_bytes(block_bytes);
         prop_assert_eq!(read(&write(&records, options)), (lines(&records), State::Finished));
+    }
+
+    #[test]
+    fn times_are_rounded_down_to_their_unit_and_nothing_else_is(choices in choices(), shift in 0..=20u32) {
+        let records = sequence(&choices);
+        let bytes = write(&records, WriterOptions::default().time_unit_ns(1 << shift));
+        let expected = lines(&records).iter().map(|line| rounded(line, shift)).collect();
+        prop_assert_eq!(read(&bytes), (expected, State::Finished));
     }
 
     #[test]

@@ -90,3 +90,14 @@ pub(crate) fn sequence(choices: &[(u8, u64, u64)]) -> Vec<Record<'static>> {
     }
     records
 }
+
+/// A record's line with its times rounded down to multiples of 2^shift.
+pub(crate) fn rounded(line: &str, shift: u32) -> String {
+    let round = |word: &str| {
+        let (key, time) =
+            word.split_once('=').filter(|word| ["time", "start", "end"].contains(&word.0))?;
+        Some(format!("{key}={}", time.parse::<u64>().ok()? >> shift << shift))
+    };
+    let words = line.split(' ').map(|word| round(word).unwrap_or_else(|| word.to_owned()));
+    words.collect::<Vec<_>>().join(" ")
+}
