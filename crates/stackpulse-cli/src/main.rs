@@ -36,7 +36,9 @@ fn main() -> ExitCode {
     match run(args.command) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "stackpulse: {failure}");
+            // It may hold the name of any file.
+            let lines: Vec<String> = failure.to_string().lines().map(render::printable).collect();
+            let _ = writeln!(std::io::stderr(), "stackpulse: {}", lines.join("\n"));
             ExitCode::from(failure.status())
         }
     }
@@ -53,6 +55,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::View(args) => commands::view::run(&args).map(|()| 0),
         Command::Import(args) => commands::import::run(&args).map(|()| 0),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Top(args) => commands::top::run(&args).map(|()| 0),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Cargo(args) => commands::cargo::run(&args),
         Command::Diff(args) => commands::diff::run(&args),

@@ -1,7 +1,6 @@
 //! Names for a profile: those stored in the spool, else looked up on this machine.
 
 use crate::args::SymbolArgs;
-use crate::failure::Failure;
 use rustc_hash::FxHashMap;
 use stackpulse_export::{NamedCall, Naming, Place, Profile, Stacks, module_name};
 use stackpulse_spool::{
@@ -20,24 +19,64 @@ pub(crate) fn resolve(
     stored: Option<&SymbolTable>,
     boot_id: Vec<u8>,
     args: &SymbolArgs,
-) -> Result<Profile, Failure> {
-    let mut symbolizer = Symbolizer::new(SymbolizerOptions {
-        debug_dirs: args.debug_dir.clone(),
-        symfs: args.symfs.clone(),
-        boot_id,
-        debuginfod_cache: debuginfod_cache(),
-        ..SymbolizerOptions::default()
-    });
-    let mut readable = Readable::default();
-    let recorded = RecordedNames::of(&stacks);
-    let mut profile = Profile::new(stacks, |stacks, image, addresses| {
-        let lookups = lookups(stacks, image, addresses, stored, &recorded, &mut symbolizer);
-        lookups.into_iter().map(|lookup| readable.naming(lookup)).collect()
-    });
-    if args.no_inline {
-        profile.hide_inlined();
+) -> Profile {
+    Namer::new(boot_id, args).name(stacks, stored)
+}
+
+/// Names stacks that may grow meanwhile: what was looked up on this machine once is not looked up again.
+pub(crate) struct Namer {
+    symbolizer: Symbolizer,
+    readable: Readable,
+    known: FxHashMap<(u32, u64), Lookup>,
+    hides_inlined: bool,
+}
+
+impl Namer {
+    pub(crate) fn new(boot_id: Vec<u8>, args: &SymbolArgs) -> Self {
+        let symbolizer = Symbolizer::new(SymbolizerOptions {
+            debug_dirs: args.debug_dir.clone(),
+            symfs: args.symfs.clone(),
+            boot_id,
+            debuginfod_cache: debuginfod_cache(),
+            ..SymbolizerOptions::default()
+        });
+        Self {
+            symbolizer,
+            readable: Readable::default(),
+            known: FxHashMap::default(),
+            hides_inlined: args.no_inline,
+        }
     }
-    Ok(profile)
+
+    /// Names every place of the stacks, whose images are those of the calls before, or follow them.
+    pub(crate) fn name(&mut self, stacks: Stacks, stored: Option<&SymbolTable>) -> Profile {
+        let Self { symbolizer, readable, known, hides_inlined } = self;
+        let recorded = RecordedNames::of(&stacks);
+        let mut profile = Profile::new(stacks, |stacks, image, addresses| {
+            let found = lookups(stacks, image, addresses, stored, &recorded, |missing| {
+                let is_new = |address: &&u64| !known.contains_key(&(image, **address));
+                let new: Vec<u64> = missing.iter().filter(is_new).copied().collect();
+                if !new.is_empty() {
+                    let fresh = symbolizer.symbolize(&query(stacks, image), &new);
+                    known.extend(new.iter().map(|&address| (image, address)).zip(fresh));
+                }
+                missing
+                    .iter()
+                    .filter_map(|&address| known.get(&(image, address)))
+                    .cloned()
+                    .collect()
+            });
+            found.into_iter().map(|lookup| readable.naming(lookup)).collect()
+        });
+        if *hides_inlined {
+            profile.hide_inlined();
+        }
+        profile
+    }
+}
+
+fn query(stacks: &Stacks, image: u32) -> ImageQuery {
+    ImageQuery::from(&stacks.images[image as usize].as_image())
 }
 
 /// Looks up every place of the stacks, for storing.
@@ -56,7 +95,9 @@ pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>, symfs: Option<PathBuf>) -
         if addresses.is_empty() {
             continue;
         }
-        let found = lookups(stacks, image, &addresses, None, &recorded, &mut symbolizer);
+        let found = lookups(stacks, image, &addresses, None, &recorded, |missing| {
+            symbolizer.symbolize(&query(stacks, image), missing)
+        });
         for (&address, lookup) in addresses.iter().zip(&found) {
             for &(epoch, id) in &stacks.image_ids[image as usize] {
                 store(&mut builder, ImageKey { epoch, image: id }, address, lookup);
@@ -106,7 +147,7 @@ fn lookups(
     addresses: &[u64],
     stored: Option<&SymbolTable>,
     recorded: &RecordedNames,
-    symbolizer: &mut Symbolizer,
+    look_up: impl FnOnce(&[u64]) -> Vec<Lookup>,
 ) -> Vec<Lookup> {
     let mut answers: Vec<Option<Lookup>> = addresses
         .iter()
@@ -122,8 +163,7 @@ fn lookups(
         .map(|(&address, _)| address)
         .collect();
     if !missing.is_empty() {
-        let query = ImageQuery::from(&stacks.images[image as usize].as_image());
-        let mut found = symbolizer.symbolize(&query, &missing).into_iter();
+        let mut found = look_up(&missing).into_iter();
         for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
             *answer = found.next();
         }
@@ -321,8 +361,7 @@ pub(crate) fn refresh(
         if asked.is_empty() {
             continue;
         }
-        let query = ImageQuery::from(&stacks.images[image as usize].as_image());
-        let answer = symbolizer.answer(&query, &asked);
+        let answer = symbolizer.answer(&query(stacks, image), &asked);
         let mut gained = Vec::new();
         for (&address, fresh) in asked.iter().zip(answer.lookups) {
             let old = stored_answer(stacks, image, address, stored);

@@ -149,7 +149,7 @@ pub(crate) fn profile_over_time(path: &Path, args: &SelectArgs) -> Result<Opened
 fn named(path: &Path, args: &SelectArgs, loader: Loader) -> Result<Opened, Failure> {
     let loaded = load_with(path, loader)?;
     let mut profile =
-        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols)?;
+        names::resolve(loaded.stacks, loaded.symbols.as_ref(), loaded.boot_id, &args.symbols);
     profile.keep(&select::name_filter(args));
     Ok(Opened { profile, notes: loaded.notes, made: loaded.made })
 }

@@ -11,19 +11,24 @@ use std::time::Duration;
 
 /// Returns what is asked of samples before they have names.
 pub(crate) fn sample_filter(path: &Path, args: &SelectArgs) -> Result<SampleFilter, Failure> {
-    let span = match args.time {
+    let (from_ns, until_ns) = match args.time {
         Some(range) => span(path, range)?,
         None => (None, None),
     };
-    Ok(SampleFilter {
-        from_ns: span.0,
-        until_ns: span.1,
+    Ok(SampleFilter { from_ns, until_ns, ..live_filter(args) })
+}
+
+/// The same, but for the time: of a recording whose end is not known.
+pub(crate) fn live_filter(args: &SelectArgs) -> SampleFilter {
+    SampleFilter {
+        from_ns: None,
+        until_ns: None,
         pids: args.pid.clone(),
         tids: args.tid.clone(),
         comm: args.comm.clone(),
         thread: args.thread.clone(),
         max_depth: args.max_stack.map(|frames| frames as usize),
-    })
+    }
 }
 
 /// Returns what is asked of names.

@@ -162,6 +162,12 @@ impl Loader {
         }
     }
 
+    /// Returns what has been brought together so far.
+    #[must_use]
+    pub fn stacks(&self) -> &Stacks {
+        &self.stacks
+    }
+
     /// Returns what has been brought together.
     #[must_use]
     pub fn finish(mut self) -> Stacks {

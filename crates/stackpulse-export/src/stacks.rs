@@ -97,7 +97,7 @@ pub struct RecordedName {
 }
 
 /// All samples of a spool, counted by distinct stack; ids of all epochs brought together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stacks {
     /// Distinct images.
     pub images: Vec<OwnedImage>,

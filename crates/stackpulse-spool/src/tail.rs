@@ -43,6 +43,23 @@ impl<F: Read + Seek> Tail<F> {
     /// keeps being read under its old identity: whether the path still leads to it is for the caller to ask.
     #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+        Ok(self.next_with_tables()?.map(|(record, _)| record))
+    }
+
+    /// As [`next`](Self::next), with what has been defined up to the record.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    pub fn next_with_tables(&mut self) -> Result<Option<(Record<'_>, &Tables)>, ReadError> {
+        if !self.step()? {
+            return Ok(None);
+        }
+        Ok(Some((self.reading.record(), &self.reading.tables)))
+    }
+
+    /// Goes to the next record, if one is published.
+    fn step(&mut self) -> Result<bool, ReadError> {
         while !self.reading.advance() {
             self.check_unchanged()?;
             let found = self.source.next()?;
@@ -50,10 +67,10 @@ impl<F: Read + Seek> Tail<F> {
                 self.latest = Some((*offset, header.encode()));
             }
             if !self.reading.take(found, Wanted::Everything)? {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(self.reading.record()))
+        Ok(true)
     }
 
     /// Returns what has been defined in the current epoch, as of the last record.

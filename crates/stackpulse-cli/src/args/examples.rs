@@ -92,3 +92,11 @@ Examples:
   stackpulse symbolize --symfs ./sysroot a.spool
 
 A stored name is replaced by one from a better source only; files of another build are never used.";
+
+pub(super) const TOP: &str = "\
+Examples:
+  stackpulse top -p 1234
+  stackpulse top stackpulse.spool              while another stackpulse records into it
+
+Keys: s, t, n sort by self, total, name; / searches; space freezes; enter goes to the callers of the chosen
+function, esc back; up, down, page up, page down, home, end choose; q leaves.";

@@ -12,6 +12,7 @@ mod record;
 mod report;
 mod select;
 mod symbolize;
+mod top;
 mod view;
 
 pub(crate) use cargo::CargoArgs;
@@ -24,6 +25,7 @@ pub(crate) use record::{EventName, Rate, RecordArgs};
 pub(crate) use report::{DemoArgs, FileArgs, GroupBy, ReportArgs, SymbolArgs, TreeKind};
 pub(crate) use select::{Moment, SelectArgs, TimeRange};
 pub(crate) use symbolize::SymbolizeArgs;
+pub(crate) use top::TopArgs;
 pub(crate) use view::ViewArgs;
 
 use clap::{Parser, Subcommand};
@@ -58,6 +60,9 @@ pub(crate) enum Command {
     /// Say which functions take more or less of the time in B than in A, and how sure that is
     #[command(after_help = examples::DIFF)]
     Diff(DiffArgs),
+    /// Watch the hottest functions of a process, or of a spool that is being written
+    #[command(after_help = examples::TOP)]
+    Top(Box<TopArgs>),
     /// Say whether recording works here, and what stands in its way
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),

@@ -12,5 +12,6 @@ pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod symbolize;
+pub(crate) mod top;
 pub(crate) mod verify;
 pub(crate) mod view;

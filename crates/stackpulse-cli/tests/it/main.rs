@@ -22,3 +22,4 @@ mod reading;
 mod recording;
 mod symbolizing;
 mod terminal;
+mod watching;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program whose hottest function has this name, recorded.
-fn named(scene: &Scene, name: &str) -> PathBuf {
+pub(crate) fn named(scene: &Scene, name: &str) -> PathBuf {
     let program = scene.compile("shares.c", &["-g0"]);
     let renamed = Command::new("objcopy")
         .arg(format!("--redefine-sym=leaf_sixty={name}"))
