@@ -131,6 +131,28 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Self::start(Capturing::start(Whom::Process(pid, mode), options)?, out, options)
     }
 
+    /// Records everything that runs into `out`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::system_wide`].
+    pub fn system_wide_with_writer(out: W, options: &RecorderOptions) -> Result<Self, Error> {
+        Self::start(Capturing::start(Whom::Everything, options)?, out, options)
+    }
+
+    /// Records a control group into `out`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::control_group`].
+    pub fn control_group_with_writer(
+        group: impl Into<PathBuf>,
+        out: W,
+        options: &RecorderOptions,
+    ) -> Result<Self, Error> {
+        Self::start(Capturing::start(Whom::ControlGroup(group.into()), options)?, out, options)
+    }
+
     fn start(capture: Capturing, out: W, options: &RecorderOptions) -> Result<Self, Error> {
         let (latest_sender, progress) = bounded(1);
         match Self::unwind(&capture, latest_sender, out, options) {

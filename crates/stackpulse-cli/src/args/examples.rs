@@ -13,6 +13,8 @@ Examples:
   stackpulse record -p 1234 -d 10s --report    a running process, for ten seconds
   stackpulse record -F 4000 -g dwarf,65528 -- ./deep
   sudo stackpulse record --kernel -- ./program with kernel frames; the file stays yours
+  sudo stackpulse record -a -d 10s             everything that runs, for ten seconds
+  sudo stackpulse record -G system.slice/nginx.service -d 10s
 
 Exit status: the program's own; 125 if the recording failed, 126 if the program could not be run, 127 if
 there is none.";

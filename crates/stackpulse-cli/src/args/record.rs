@@ -2,6 +2,7 @@
 
 use super::Format;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "stackpulse record [OPTIONS] [--] [VAR=VALUE]... COMMAND [ARGUMENT]...\n       \
-                            stackpulse record [OPTIONS] -p PID[,PID]..."
+                            stackpulse record [OPTIONS] -p PID[,PID]...\n       \
+                            stackpulse record [OPTIONS] -a | -G GROUP [[--] COMMAND [ARGUMENT]...]"
 )]
 pub(crate) struct RecordArgs {
     /// Record these running processes and their children
@@ -23,6 +25,18 @@ pub(crate) struct RecordArgs {
         help_heading = "What to record"
     )]
     pub(crate) pid: Vec<u32>,
+
+    /// Record everything that runs on the machine; a COMMAND says how long
+    #[arg(short, long, conflicts_with_all = ["pid", "cgroup"], help_heading = "What to record")]
+    pub(crate) all_cpus: bool,
+
+    /// Record what this control group (version 2) and those below it run; a COMMAND says how long
+    #[arg(short = 'G', long, value_name = "GROUP", value_hint = ValueHint::DirPath, conflicts_with = "pid", help_heading = "What to record")]
+    pub(crate) cgroup: Option<PathBuf>,
+
+    /// Sample these CPUs only (`0-3,6`); alone, everything that runs on them
+    #[arg(short = 'C', long, value_name = "LIST", value_parser = parse_cpus, help_heading = "What to record")]
+    pub(crate) cpu: Option<CpuList>,
 
     /// Stop after this long (`10`, `1.5s`, `250ms`, `2m`)
     #[arg(short, long, value_name = "TIME", value_parser = super::duration::parse, help_heading = "What to record")]
@@ -101,6 +115,9 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+/// Linux numbers CPUs up to this.
+const LAST_CPU: u32 = 8191;
+
 /// A sample rate as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
@@ -109,6 +126,10 @@ pub(crate) enum Rate {
     /// As many as the kernel allows.
     Maximum,
 }
+
+/// Numbers of CPUs, ascending, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
 /// `-g dwarf,BYTES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +157,24 @@ pub(super) fn parse_rate(text: &str) -> Result<Rate, String> {
             Err(_) => Err("not a number of samples per second, nor `max`".to_owned()),
         },
     }
+}
+
+/// Reads `0-3,6` as the kernel writes lists of CPUs.
+fn parse_cpus(text: &str) -> Result<CpuList, String> {
+    let mut cpus = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| -> Result<u32, String> {
+            let cpu = text.trim().parse().ok().filter(|&cpu| cpu <= LAST_CPU);
+            cpu.ok_or_else(|| format!("`{part}` is not a CPU, nor a range such as 0-3"))
+        };
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("`{part}` ends before it begins"));
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(CpuList(cpus.into_iter().collect()))
 }
 
 fn parse_call_graph(text: &str) -> Result<CallGraph, String> {
@@ -187,6 +226,14 @@ mod tests {
         assert_eq!(parse_bytes("1GiB"), Ok(1 << 30));
         assert!(parse_bytes("99999999999G").is_err());
         assert!(parse_bytes("K").is_err());
+    }
+
+    #[test]
+    fn lists_of_cpus_are_numbers_and_ranges() {
+        assert_eq!(parse_cpus("6,0-2,1"), Ok(CpuList(vec![0, 1, 2, 6])));
+        for text in ["", "a", "3-1", "0-", "-1", "1,,2", "0-4294967295"] {
+            assert!(parse_cpus(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod filters;
 mod harness;
 mod import;
 mod live;
+mod machine;
 mod pages;
 mod reading;
 mod recording;

@@ -21,7 +21,7 @@ pub(super) struct LiveLine {
 impl LiveLine {
     /// A line, if there is a terminal for it. A launched program keeps its terminal for itself, unless its output goes elsewhere.
     pub(super) fn wanted(args: &RecordArgs) -> Option<Self> {
-        let is_ours = !args.pid.is_empty() || !io::stdout().is_terminal();
+        let is_ours = args.command.is_empty() || !io::stdout().is_terminal();
         (!args.quiet && io::stderr().is_terminal() && is_ours).then(|| Self {
             next: Duration::ZERO,
             before: (Duration::ZERO, 0),

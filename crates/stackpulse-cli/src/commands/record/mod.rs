@@ -1,5 +1,6 @@
 //! `record`: from what was typed to a finished spool.
 
+mod control_group;
 mod end;
 mod live;
 mod start;
@@ -29,6 +30,8 @@ enum Target {
     Launched(LaunchedProcess),
     /// Processes that ran before: it ends with the last of them and their children.
     Attached,
+    /// What a control group or the machine runs: it ends when it is told to.
+    Machine,
 }
 
 /// Why a recording ended.
@@ -43,12 +46,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let mut signals = EndSignals::take_over()?;
     let options = start::options(args)?;
     let (output, undo) = Output::create(&args.output)?;
-    let started = if args.pid.is_empty() {
-        start::launch(args, output, &options)
-    } else {
-        start::attach(args, output, &options).map(|recorder| (recorder, Target::Attached))
-    };
-    let (mut recorder, mut target) = match started {
+    let (mut recorder, mut target) = match start::start(args, output, &options) {
         Ok(started) => started,
         Err(failure) => {
             undo.undo();
@@ -110,6 +108,7 @@ fn follow(
                 .map_err(|error| own_failure(format!("wait for the program: {error}")))?
                 .is_some(),
             Target::Attached => recorder.active_process_count().map_err(failed)? == 0,
+            Target::Machine => false,
         };
         if ended {
             return Ok(End::Done);

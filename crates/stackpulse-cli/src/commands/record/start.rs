@@ -1,6 +1,6 @@
 //! How a recording starts: the settings, and the program or the processes.
 
-use super::{Recording, Target, own_failure};
+use super::{Recording, Target, control_group, own_failure};
 use crate::args::{EventName, Rate, RecordArgs};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 use crate::output::Output;
@@ -35,13 +35,43 @@ pub(super) fn options(args: &RecordArgs) -> Result<RecorderOptions, Failure> {
     options.include_kernel = !args.no_kernel;
     options.inherit_children = !args.no_inherit;
     options.start_enabled = args.delay.is_none();
+    options.cpus = args.cpu.as_ref().map(|list| list.0.clone());
     Ok(options)
 }
 
 /// perf counts rings in pages of this size.
 const PAGE_BYTES: u32 = 4096;
 
-pub(super) fn attach(
+/// Starts what was asked for.
+pub(super) fn start(
+    args: &RecordArgs,
+    output: Output,
+    options: &RecorderOptions,
+) -> Result<(Recording, Target), Failure> {
+    let failed = |error: stackpulse_record::Error| own_failure(error.to_string());
+    if !args.pid.is_empty() {
+        return attach(args, output, options).map(|recorder| (recorder, Target::Attached));
+    }
+    let is_of_cpus = args.all_cpus || (args.cpu.is_some() && args.command.is_empty());
+    let group = args.cgroup.as_deref().map(control_group::directory).transpose()?;
+    let begin = |output| match group {
+        Some(group) => Recorder::control_group_with_writer(group, output, options),
+        None => Recorder::system_wide_with_writer(output, options),
+    };
+    if !is_of_cpus && args.cgroup.is_none() {
+        return launch(args, |pid| {
+            Recorder::attach_with_writer(pid, output, AttachMode::OnExec, options)
+        });
+    }
+    if !args.command.is_empty() {
+        return launch(args, |_| begin(output));
+    }
+    let recorder = begin(output).map_err(failed)?;
+    kernel_as_asked(args, &recorder)?;
+    Ok((recorder, Target::Machine))
+}
+
+fn attach(
     args: &RecordArgs,
     output: Output,
     options: &RecorderOptions,
@@ -71,18 +101,16 @@ fn kernel_as_asked(args: &RecordArgs, recorder: &Recording) -> Result<(), Failur
     ))
 }
 
-pub(super) fn launch(
+/// Launches the program; `begin` starts recording while it waits for that.
+fn launch(
     args: &RecordArgs,
-    output: Output,
-    options: &RecorderOptions,
+    begin: impl FnOnce(u32) -> Result<Recording, stackpulse_record::Error>,
 ) -> Result<(Recording, Target), Failure> {
     let launch =
         Launch { output_to_stderr: args.output == Path::new("-"), ..command(&args.command)? };
     let suspended =
         SuspendedLaunchedProcess::launch(&launch).map_err(|error| not_launched(&error))?;
-    let recorder =
-        Recorder::attach_with_writer(suspended.pid(), output, AttachMode::OnExec, options)
-            .map_err(|error| own_failure(error.to_string()))?;
+    let recorder = begin(suspended.pid()).map_err(|error| own_failure(error.to_string()))?;
     kernel_as_asked(args, &recorder)?;
     let launched = suspended.resume().map_err(|error| not_launched(&error))?;
     Ok((recorder, Target::Launched(launched)))
@@ -108,7 +136,7 @@ fn command(words: &[OsString]) -> Result<Launch, Failure> {
     launch.arguments = words.cloned().collect();
     if launch.program.is_empty() {
         return Err(own_failure(
-            "nothing to record: give a command, or a running process with -p PID",
+            "nothing to record: give a command, a running process with -p PID, or -a for everything",
         ));
     }
     Ok(launch)
