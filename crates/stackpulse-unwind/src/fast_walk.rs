@@ -7,7 +7,7 @@ use crate::address_space::{Region, Shown};
 use crate::cfi::{Jump, Memory, Simple};
 use crate::memo::{Entry, Memo, Slot};
 use crate::registers::{RegisterSet, without_signature};
-use crate::walk::{At, CapturedStack, MAX_DEPTH, Step, WalkedFrame, Walker};
+use crate::walk::{At, CapturedStack, MAX_DEPTH, Step, WalkedFrame, Walker, ended_by_null};
 use stackpulse_perf::regs::Arch;
 use stackpulse_spool::{Frame, Truncation};
 use std::cell::RefCell;
@@ -125,9 +125,10 @@ impl Walker<'_> {
                 Jump::Simple(rule) => {
                     match trail.simple_step(rule, &mut state, (arch, is_exact), stack) {
                         Ok(()) => {}
-                        // What a null return address means, the full step knows.
-                        Err(Truncation::NullReturnAddress) => return None,
-                        Err(reason) => return Some(Ended::Alone(Some(reason))),
+                        Err(Some(Truncation::NullReturnAddress)) if self.may_end_by_null(at) => {
+                            return Some(Ended::Alone(None));
+                        }
+                        Err(end) => return Some(Ended::Alone(end)),
                     }
                 }
                 Jump::Other => {
@@ -153,6 +154,15 @@ impl Walker<'_> {
                 self.images.jump(image, file_offset + (at.lookup_avma - start_avma))
             }
             _ => Jump::Other,
+        }
+    }
+
+    fn may_end_by_null(&self, at: At) -> bool {
+        match at.region {
+            Some(Region { start_avma, shown: Shown::Image { image, file_offset }, .. }) => {
+                self.images.may_end_by_null(image, file_offset + (at.lookup_avma - start_avma))
+            }
+            _ => false,
         }
     }
 
@@ -200,7 +210,7 @@ impl Trail {
         }
     }
 
-    /// Goes to the caller by a simple rule.
+    /// Goes to the caller by a simple rule, or tells how the walk ended.
     #[inline]
     fn simple_step(
         &mut self,
@@ -208,11 +218,11 @@ impl Trail {
         state: &mut State,
         (arch, is_exact): (Arch, bool),
         stack: CapturedStack<'_>,
-    ) -> Result<(), Truncation> {
+    ) -> Result<(), Option<Truncation>> {
         let (base, is_known) = match (rule.cfa_by_fp, state.fp) {
             (false, fp) => (state.sp, fp.is_some()),
             (true, Some(fp)) => (fp, true),
-            (true, None) => return Err(Truncation::BadCfa),
+            (true, None) => return Err(Some(Truncation::BadCfa)),
         };
         let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
         let mut restores_fp = false;
@@ -221,18 +231,15 @@ impl Trail {
         }
         // A frame lies above the one it called.
         if cfa < state.sp || cfa == state.sp && !is_exact {
-            return Err(if cfa == state.sp { Truncation::Loop } else { Truncation::BadCfa });
+            return Err(Some(if cfa == state.sp { Truncation::Loop } else { Truncation::BadCfa }));
         }
         let avma = cfa.wrapping_add_signed(i64::from(rule.return_offset));
         let Some(value) = stack.read(avma) else {
             self.missing_avma = Some(avma);
-            return Err(Truncation::OutsideCapture);
+            return Err(Some(Truncation::OutsideCapture));
         };
         self.slots.push(Slot { avma, value });
         let return_address = if rule.is_signed { without_signature(arch, value) } else { value };
-        if return_address == 0 {
-            return Err(Truncation::NullReturnAddress);
-        }
         if let Some(offset) = rule.fp_offset {
             let avma = cfa.wrapping_add_signed(i64::from(offset));
             state.fp = stack.read(avma);
@@ -243,9 +250,20 @@ impl Trail {
             let kind = Kind::Simple { cfa_by_fp: rule.cfa_by_fp, restores_fp };
             self.close(if is_known && restores_fp { kind } else { Kind::Unknown });
         }
+        if return_address == 0 {
+            // The frame pointer tells what that means.
+            let kind = if state.fp.is_some() { Kind::Recorded } else { Kind::Unknown };
+            self.close(if is_known { kind } else { Kind::Unknown });
+            return Err(ended_by_null(state.fp, is_exact));
+        }
         state.pc = return_address;
         state.sp = cfa;
         Ok(())
+    }
+
+    /// Returns the address and the stack pointer of the outermost new frame.
+    pub(crate) fn outermost(&self, walked: &[WalkedFrame]) -> Option<(u64, u64)> {
+        Some((walked.last()?.lookup_avma, self.traces.last()?.sp))
     }
 
     /// Makes a finished walk the thread's last stack. `new` are the frames it met, innermost first, as the spool knows them.

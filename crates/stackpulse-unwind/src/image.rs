@@ -1,6 +1,7 @@
 //! What unwinding needs of an ELF file.
 
 use crate::cfi::{CfiSections, Section};
+use crate::unpack;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Architecture, Endianness, Object, ObjectSection, ObjectSymbol, ReadRef};
 use stackpulse_perf::regs::Arch;
@@ -69,6 +70,8 @@ pub struct ImageFile {
     pub entry_svma: u64,
     /// Whose code it is.
     pub arch: Option<Arch>,
+    /// Whether it is a Go program: its goroutines begin with a return address of zero, which nothing else tells of.
+    pub is_go: bool,
     /// Call frame information.
     pub cfi: CfiSections,
     /// Symbols, if they were asked for.
@@ -106,13 +109,7 @@ impl ImageFile {
             Architecture::Aarch64 => Some(Arch::Aarch64),
             _ => None,
         };
-        let section = |name: &str| {
-            let section = elf.section_by_name(name)?;
-            if section.size() > MAX_SECTION_BYTES {
-                return None;
-            }
-            Some(Section { svma: section.address(), bytes: section.data().ok()?.to_vec() })
-        };
+        let section = |name| section(&elf, name);
         let address = |name: &str| elf.section_by_name(name).map_or(0, |section| section.address());
         let plt = [".plt", ".plt.sec", ".plt.got", ".iplt"]
             .into_iter()
@@ -126,10 +123,13 @@ impl ImageFile {
             segments,
             entry_svma: elf.entry(),
             arch,
+            is_go: elf.section_by_name(".go.buildinfo").is_some(),
             cfi: CfiSections {
                 eh_frame: section(".eh_frame").unwrap_or_default(),
                 eh_frame_hdr: section(".eh_frame_hdr").unwrap_or_default(),
-                debug_frame: section(".debug_frame").unwrap_or_default(),
+                debug_frame: section(".debug_frame")
+                    .or_else(|| packed_debug_frame(&elf))
+                    .unwrap_or_default(),
                 text_svma: address(".text"),
                 got_svma: address(".got"),
                 plt,
@@ -153,6 +153,22 @@ impl ImageFile {
         })?;
         segment.svma.checked_add(file_offset - segment.file_offset)
     }
+}
+
+fn section<'a>(elf: &ElfFile64<'a, Endianness, impl ReadRef<'a>>, name: &str) -> Option<Section> {
+    let section = elf.section_by_name(name)?;
+    if section.size() > MAX_SECTION_BYTES {
+        return None;
+    }
+    let bytes = unpack::contents(&section, MAX_SECTION_BYTES)?;
+    Some(Section { svma: section.address(), bytes })
+}
+
+/// Distributions pack what stripping took away, call frame information too, into `.gnu_debugdata`.
+fn packed_debug_frame<'a>(elf: &ElfFile64<'a, Endianness, impl ReadRef<'a>>) -> Option<Section> {
+    let packed = section(elf, ".gnu_debugdata")?;
+    let file = unpack::packed_file(&packed.bytes, MAX_SECTION_BYTES)?;
+    section(&ElfFile64::<Endianness>::parse(file.as_slice()).ok()?, ".debug_frame")
 }
 
 /// `mov x8, #139; svc #0`: the system call rt_sigreturn of AArch64.

@@ -135,6 +135,16 @@ impl ImageCache {
         }
     }
 
+    /// Whether a return address of zero ends the stack at this byte of the image's file: a process begins with a link
+    /// register of zero, a goroutine with a zero on its stack.
+    pub(crate) fn may_end_by_null(&self, index: ImageIndex, file_offset: u64) -> bool {
+        let is_go = match self.images.get(index.0 as usize).map(|image| &image.state) {
+            Some(State::Readable(readable)) => readable.facts.is_go,
+            _ => false,
+        };
+        is_go || self.is_entry_code(index, file_offset)
+    }
+
     /// Whether a byte of the image's file is in the code that the kernel starts a process with: nothing called it.
     pub(crate) fn is_entry_code(&self, index: ImageIndex, file_offset: u64) -> bool {
         let Some(State::Readable(readable)) =

@@ -62,6 +62,8 @@ mod regular_file;
 mod sample;
 mod source;
 mod stats;
+mod stitch;
+mod unpack;
 mod walk;
 
 pub use cfi::{CfiSections, Section};

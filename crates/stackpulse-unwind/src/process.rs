@@ -4,6 +4,7 @@ use crate::address_space::{AddressSpace, ImageIndex, Region, Shown};
 use crate::image_cache::ImageCache;
 use crate::maps;
 use crate::memo::Memo;
+use crate::stitch::Outer;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stackpulse_perf::FileIdentity;
 use stackpulse_spool::{Frame, ImageId, ProcessId, StackId, ThreadId};
@@ -38,6 +39,8 @@ pub(crate) struct ProcessIds {
     pub(crate) unknown: Option<ImageId>,
     /// Mappings that have been written, by their first address and image.
     pub(crate) mapped: FxHashSet<(u64, ImageIndex)>,
+    /// The one of these that was asked for last.
+    pub(crate) last_mapped: Option<(u64, ImageIndex)>,
 }
 
 /// A thread of a process.
@@ -50,6 +53,17 @@ pub(crate) struct Thread {
     pub(crate) last: Vec<(Frame, StackId)>,
     /// What the last stack depended on.
     pub(crate) memo: Memo,
+    /// Frames too far out for the last stack.
+    pub(crate) outer: Outer,
+}
+
+impl Thread {
+    /// Forgets the stacks it had: the mappings, or the ids of the spool, are others now.
+    pub(crate) fn forget_stacks(&mut self) {
+        self.last.clear();
+        self.memo.clear();
+        self.outer.clear();
+    }
 }
 
 /// When maps were last read anew, and how often that may still happen for nothing.
@@ -114,14 +128,14 @@ impl Process {
         self.space = Arc::default();
         self.space_version += 1;
         self.ids.mapped.clear();
+        self.ids.last_mapped = None;
         self.ids.generated = None;
         self.ids.unknown = None;
         self.refresh = Refresh::new();
         self.names_read_ns = None;
         self.named.clear();
         for thread in self.threads.values_mut() {
-            thread.last.clear();
-            thread.memo.clear();
+            thread.forget_stacks();
         }
     }
 

@@ -48,8 +48,12 @@ pub(crate) struct At {
 
 /// What a step from a frame led to.
 pub(crate) enum Step {
-    Caller { is_exact: bool },
+    Caller {
+        is_exact: bool,
+    },
     Outermost,
+    /// As `Outermost`, in code that nothing called: the pc is its first instruction.
+    Root,
     Cut(Truncation),
 }
 
@@ -96,6 +100,12 @@ impl Walker<'_> {
                     is_exact = exact;
                 }
                 Step::Outermost => return None,
+                Step::Root => {
+                    if let Some(root) = frames.last_mut() {
+                        root.lookup_avma = pc;
+                    }
+                    return None;
+                }
                 Step::Cut(reason) => return Some(reason),
             }
         }
@@ -116,8 +126,7 @@ impl Walker<'_> {
                     Some(rule) => {
                         let step = apply(rule, registers, stack, is_exact);
                         let is_null = matches!(step, Step::Cut(Truncation::NullReturnAddress));
-                        // A process begins with a link register of zero.
-                        if is_null && self.images.is_entry_code(image, offset) {
+                        if is_null && self.images.may_end_by_null(image, offset) {
                             return Step::Outermost;
                         }
                         step
@@ -125,6 +134,11 @@ impl Walker<'_> {
                     None => {
                         if self.images.is_entry_code(image, offset) {
                             return Step::Outermost;
+                        }
+                        // A call's return address is never where a function begins and nothing is before it: it was put
+                        // there by hand, as makecontext(3) does.
+                        if !is_exact && self.images.rule(image, offset + 1).is_some() {
+                            return Step::Root;
                         }
                         if is_exact && self.step_by_link_register(registers) {
                             return Step::Caller { is_exact: false };
@@ -216,6 +230,12 @@ impl Walker<'_> {
     }
 }
 
+/// What a return address of zero means, given the caller's frame pointer: a frame pointer of zero marks the outermost frame
+/// (System V ABI, AMD64 supplement, 3.4.1; AAPCS64, 6.2.3). In the innermost frame it may be a number.
+pub(crate) fn ended_by_null(caller_fp: Option<u64>, is_exact: bool) -> Option<Truncation> {
+    (caller_fp != Some(0) || is_exact).then_some(Truncation::NullReturnAddress)
+}
+
 /// Goes to the caller by compiled call frame information.
 fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact: bool) -> Step {
     if rule.is_outermost {
@@ -256,7 +276,10 @@ fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact
         if rule.is_signed { without_signature(registers.arch(), address) } else { address }
     };
     match return_address.map(signed) {
-        Ok(0) => Step::Cut(Truncation::NullReturnAddress),
+        Ok(0) => {
+            let fp = caller.get(RegisterSet::fp_number(registers.arch()));
+            ended_by_null(fp, is_exact).map_or(Step::Outermost, Step::Cut)
+        }
         Ok(return_address) => {
             if caller.get(RegisterSet::SP).is_none() {
                 return Step::Cut(Truncation::OutsideCapture);

@@ -3,7 +3,8 @@
 use super::simple::Simple;
 
 /// How many addresses it holds: what fits into a processor's second cache.
-const ENTRIES: usize = 1 << 13;
+const ENTRIES: usize = 1 << ENTRY_BITS;
+const ENTRY_BITS: u32 = 15;
 
 /// Where the walk goes from an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,6 @@ impl Front {
 #[inline]
 fn slot(key: u64) -> usize {
     // Multiplicative hashing (Knuth, The Art of Computer Programming, 6.4): the high bits are the best mixed.
-    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51;
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - ENTRY_BITS);
     usize::try_from(hash).unwrap_or_default()
 }

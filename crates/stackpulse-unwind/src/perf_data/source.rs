@@ -2,7 +2,7 @@
 
 use super::Facts;
 use crate::image::{ImageError, ImageFile};
-use crate::procfs::{modified_ns, own_vdso};
+use crate::procfs::{modified_ns, own_vdso, read_perf_map};
 use crate::regular_file;
 use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
 use stackpulse_perf::regs::Arch;
@@ -99,8 +99,13 @@ impl ProcessSource for FileSource {
         Err(failure)
     }
 
-    fn generated_names(&mut self, _: u32, _: bool) -> Vec<GeneratedCode> {
-        Vec::new()
+    fn generated_names(&mut self, pid: u32, restarted: bool) -> Vec<GeneratedCode> {
+        // The process has ended, and its map is whole.
+        if !restarted {
+            return Vec::new();
+        }
+        let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
+        read_perf_map(&root.join(format!("tmp/perf-{pid}.map")))
     }
 }
 

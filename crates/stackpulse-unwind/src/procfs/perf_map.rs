@@ -3,8 +3,9 @@
 
 use crate::source::GeneratedCode;
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 /// `O_NONBLOCK` and `O_NOFOLLOW` of open(2), on x86-64.
 #[cfg(target_arch = "x86_64")]
@@ -16,6 +17,9 @@ const OPEN_FLAGS: i32 = 0o4000 | 0o100_000;
 /// So much is read at a time, and of one process in all.
 const MAX_READ: usize = 4 << 20;
 const MAX_BYTES: u64 = 256 << 20;
+
+/// More names of one process are not read at once.
+const MAX_CODES: usize = 1 << 20;
 
 /// Longer names are cut.
 const MAX_NAME: usize = 4096;
@@ -33,7 +37,11 @@ impl PerfMaps {
             self.offsets.remove(&pid);
         }
         // Few processes have one, and only those are remembered.
-        let Some(file) = open(pid) else { return Vec::new() };
+        let Some(file) = open_of_process(pid) else { return Vec::new() };
+        self.read_piece(pid, &file)
+    }
+
+    fn read_piece(&mut self, pid: u32, file: &File) -> Vec<GeneratedCode> {
         let offset = self.offsets.entry(pid).or_default();
         // A file that shrank was written anew.
         if file.metadata().is_ok_and(|metadata| metadata.len() < *offset) {
@@ -74,16 +82,37 @@ fn parse(text: &[u8]) -> impl Iterator<Item = GeneratedCode> + '_ {
     })
 }
 
+/// Reads a map that nobody writes any more.
+pub(crate) fn read_whole(path: &Path) -> Vec<GeneratedCode> {
+    let mut codes = Vec::new();
+    if let Some((file, _)) = open(path) {
+        let mut maps = PerfMaps::default();
+        loop {
+            let before = maps.offsets.get(&0).copied();
+            codes.extend(maps.read_piece(0, &file));
+            if maps.offsets.get(&0).copied() == before || codes.len() > MAX_CODES {
+                break;
+            }
+        }
+    }
+    codes
+}
+
+/// Opens a regular file that is no symbolic link.
+fn open(path: &Path) -> Option<(File, Metadata)> {
+    let file = OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    metadata.is_file().then_some((file, metadata))
+}
+
 /// Opens a process's map: below its own root, by the pid it has in its own namespace, a regular file of its own user.
-fn open(pid: u32) -> Option<File> {
+fn open_of_process(pid: u32) -> Option<File> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let inner =
         status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?;
-    let path = format!("/proc/{pid}/root/tmp/perf-{inner}.map");
-    let file = OpenOptions::new().read(true).custom_flags(OPEN_FLAGS).open(path).ok()?;
-    let metadata = file.metadata().ok()?;
+    let (file, metadata) = open(Path::new(&format!("/proc/{pid}/root/tmp/perf-{inner}.map")))?;
     let owner = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    (metadata.is_file() && metadata.uid() == owner).then_some(file)
+    (metadata.uid() == owner).then_some(file)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn unwound(name: &str) -> Vec<String> {
     let bytes = unpacked(&fixtures().join(format!("{name}.perf.data.zst"))).unwrap();
     let mut data = PerfData::open(Cursor::new(bytes)).unwrap();
     let mut lines = Lines::default();
-    let mut engine = Engine::new(Sysroot, data.facts().kernel_frames);
+    let mut engine = Engine::new(Sysroot, data.facts().kernel_frames).without_joined_stacks();
     while let Some(event) = data.next_event().unwrap() {
         engine.handle(event, &mut lines).unwrap();
     }

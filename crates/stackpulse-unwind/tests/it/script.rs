@@ -98,8 +98,12 @@ impl RecordSink for Lines {
 
 /// Runs a script; what came out.
 pub(crate) fn run(events: Vec<Event>, world: World) -> Lines {
+    run_in(Engine::new(world, true), events)
+}
+
+/// Runs a script in an engine; what came out.
+pub(crate) fn run_in(mut engine: Engine<World>, events: Vec<Event>) -> Lines {
     let mut lines = Lines::default();
-    let mut engine = Engine::new(world, true);
     for event in events {
         engine.handle(event, &mut lines).unwrap();
     }
