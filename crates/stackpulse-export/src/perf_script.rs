@@ -51,7 +51,8 @@ fn frame_lines(profile: &Profile, place: usize) -> String {
             let name = if path.is_empty() { clean(&crate::module_name(image)) } else { path };
             (address, name)
         }
-        Place::Truncated(_) | Place::Joined => (0, "[missing]".to_owned()),
+        Place::Truncated(_) => (0, "[missing]".to_owned()),
+        Place::Joined => (0, "[joined]".to_owned()),
     };
     let calls = &profile.calls[place];
     let mut lines = String::new();

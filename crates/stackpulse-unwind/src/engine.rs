@@ -29,6 +29,8 @@ pub struct Engine<S> {
     pub(crate) output: Output,
     pub(crate) statistics: Statistics,
     kernel_frames: bool,
+    /// Whether cut stacks are joined to what is known of their callers.
+    pub(crate) joins_cut_stacks: bool,
     /// When lifecycle events were lost, until a recovery.
     gap_since_ns: Option<u64>,
     last_recovery_ns: u64,
@@ -49,12 +51,20 @@ impl<S: ProcessSource> Engine<S> {
             output: Output::default(),
             statistics: Statistics::default(),
             kernel_frames,
+            joins_cut_stacks: true,
             gap_since_ns: None,
             last_recovery_ns: 0,
             walked: Vec::new(),
             trail: Trail::default(),
             frames: Vec::new(),
         }
+    }
+
+    /// Leaves stacks that are deeper than what was captured as they are: cut. Without this they are joined, behind a
+    /// [`Frame::Joined`], to the callers that an earlier stack of the thread showed, where it had the same frame at the end of the captured bytes.
+    #[must_use]
+    pub fn without_joined_stacks(self) -> Self {
+        Self { joins_cut_stacks: false, ..self }
     }
 
     /// Takes an event in; its memory is given back when this returns.

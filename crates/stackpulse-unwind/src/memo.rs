@@ -42,6 +42,9 @@ pub(crate) struct Memo {
     pub(crate) slots: Vec<Slot>,
     /// Why it ends before its root, if it does.
     pub(crate) end: Option<Truncation>,
+    /// What the spool has outside the entries, outermost first: nothing, or a marker; callers known from before, then
+    /// [`Frame::Joined`].
+    pub(crate) outside: Vec<Frame>,
     /// The word that would have been needed to go on, if that is why.
     pub(crate) missing_avma: Option<u64>,
 }

@@ -48,8 +48,7 @@ impl Output {
             process.ids = Default::default();
             for thread in process.threads.values_mut() {
                 thread.id = None;
-                thread.last.clear();
-                thread.memo.clear();
+                thread.forget_stacks();
             }
         }
         Ok(())
@@ -148,7 +147,11 @@ impl Output {
         time_ns: u64,
         sink: &mut K,
     ) -> Result<(), K::Error> {
-        if !process.ids.mapped.insert((region.start_avma, image)) {
+        let mapped = (region.start_avma, image);
+        // The next frame is mostly in the same mapping.
+        if process.ids.last_mapped.replace(mapped) == Some(mapped)
+            || !process.ids.mapped.insert(mapped)
+        {
             return Ok(());
         }
         let (Some(owner), Shown::Image { file_offset, .. }) = (process.ids.process, region.shown)

@@ -1,12 +1,12 @@
 //! One sample: its stack, innermost first, as records.
 
 use crate::address_space::{Region, Shown};
-use crate::engine::{Engine, UserState};
+use crate::engine::{Engine, UserState, started};
 use crate::fast_walk::Ended;
 use crate::memo::Memo;
 use crate::registers::RegisterSet;
 use crate::source::ProcessSource;
-use crate::walk::{CapturedStack, WalkedFrame, Walker};
+use crate::walk::{CapturedStack, MAX_DEPTH, WalkedFrame, Walker};
 use stackpulse_perf::regs::RegsAbi;
 use stackpulse_perf::{CpuMode, Sample, Task, callchain};
 use stackpulse_spool::{Frame, Record, RecordSink, Truncation};
@@ -45,7 +45,7 @@ impl<S: ProcessSource> Engine<S> {
         if stack.frames.is_empty() && !matches!(ended, Ended::Joined(_)) {
             count(&mut self.statistics.skipped_without_frame);
         } else {
-            self.complete(task, &mut stack);
+            self.complete(time_ns, task, &mut stack);
             self.write(time_ns, cpu, task, sample.head().period, &mut stack, sink)?;
         }
         self.frames = stack.frames;
@@ -53,35 +53,52 @@ impl<S: ProcessSource> Engine<S> {
     }
 
     /// Puts behind the new frames what the thread's last stack does not already have in the spool.
-    fn complete(&mut self, task: Task, stack: &mut Stack) {
-        let reason = match (stack.ended, &stack.memo) {
-            (Ended::Alone(reason), _) => reason,
-            (Ended::Joined(_), memo) => memo.as_ref().and_then(|memo| memo.end),
-        };
-        if let Some(reason) = reason {
-            self.statistics.saw_truncation(reason);
-        }
-        let (Ended::Joined(index), Some(memo)) = (stack.ended, &stack.memo) else {
-            stack.frames.extend(reason.map(Frame::Truncated));
+    fn complete(&mut self, time_ns: u64, task: Task, stack: &mut Stack) {
+        let Some(memo) = &mut stack.memo else {
+            if let Ended::Alone(Some(reason)) = stack.ended {
+                self.statistics.saw_truncation(reason);
+                stack.frames.push(Frame::Truncated(reason));
+            }
             return;
         };
-        let joined = memo.entries.get(..=index).unwrap_or_default();
-        if let Some(innermost) = joined.last() {
-            let [generated, image] = innermost.fp_steps;
-            let counts = &mut self.statistics;
-            counts.frame_pointer_generated =
-                counts.frame_pointer_generated.saturating_add(generated);
-            counts.frame_pointer_image = counts.frame_pointer_image.saturating_add(image);
+        let Some(process) = self.processes.get_mut(&task.pid) else { return };
+        let thread = process.threads.entry(task.tid).or_insert_with(|| started(time_ns));
+        let end = match stack.ended {
+            Ended::Alone(end) => {
+                memo.outside.clear();
+                memo.outside.extend(end.map(Frame::Truncated));
+                if end == Some(Truncation::OutsideCapture)
+                    && self.joins_cut_stacks
+                    && let Some(edge) = self.trail.outermost(&self.walked)
+                    && let Some(callers) = thread.outer.callers_of(memo.version, edge)
+                    && callers.len() + stack.frames.len() < MAX_DEPTH
+                {
+                    memo.outside.clear();
+                    memo.outside.extend(callers.chain([Frame::Joined]));
+                }
+                end
+            }
+            Ended::Joined(_) => memo.end,
+        };
+        match (end, memo.outside.last()) {
+            (_, Some(Frame::Joined)) => {
+                self.statistics.joined = self.statistics.joined.saturating_add(1);
+            }
+            (Some(reason), _) => self.statistics.saw_truncation(reason),
+            (None, _) => {}
         }
-        let thread =
-            self.processes.get(&task.pid).and_then(|process| process.threads.get(&task.tid));
-        let in_spool = thread.map_or(0, |thread| thread.last.len());
-        // The innermost frame of all is never among the callers.
-        let callers =
-            usize::from(reason.is_some()) + joined.len() - usize::from(stack.frames.is_empty());
-        stack.kept = in_spool.min(callers);
-        let outermost_first = reason.map(Frame::Truncated).into_iter();
-        let outermost_first = outermost_first.chain(joined.iter().map(|entry| entry.frame));
+        let met = match stack.ended {
+            Ended::Joined(index) => memo.entries.get(..=index).unwrap_or_default(),
+            Ended::Alone(_) => &[],
+        };
+        if let Some(innermost) = met.last() {
+            self.statistics.add_frame_pointer_steps(innermost.fp_steps);
+            // The innermost frame of all is never among the callers.
+            let callers = memo.outside.len() + met.len() - usize::from(stack.frames.is_empty());
+            stack.kept = thread.last.len().min(callers);
+        }
+        let outermost_first =
+            memo.outside.iter().copied().chain(met.iter().map(|entry| entry.frame));
         let at = stack.frames.len();
         stack.frames.extend(outermost_first.skip(stack.kept));
         stack.frames[at..].reverse();
@@ -176,7 +193,11 @@ impl<S: ProcessSource> Engine<S> {
         let space = Arc::clone(&process.space);
         let version = process.space_version;
         let thread = process.threads.get_mut(&tid);
-        let mut memo = thread.map_or_else(Memo::default, |thread| std::mem::take(&mut thread.memo));
+        let mut memo = thread.map_or_else(Memo::default, |thread| {
+            let memo = std::mem::take(&mut thread.memo);
+            thread.outer.keep(&memo, &stack);
+            memo
+        });
         memo.retain(version, &stack);
         memo.version = version;
         loop {
@@ -276,11 +297,17 @@ impl<S: ProcessSource> Engine<S> {
         let Some(state) = process.threads.get_mut(&task.tid) else { return Ok(()) };
         let told = self.output.stack(&stack.frames, (&mut state.last, stack.kept), sink)?;
         // Without a memo, nothing is known of what this stack depends on.
-        state.memo = stack.memo.take().map_or_else(Memo::default, |mut memo| {
-            let new = stack.frames.get(stack.kernel_frames..).unwrap_or_default();
-            self.trail.remember(&mut memo, stack.ended, (&self.walked, new));
-            memo
-        });
+        state.memo = match stack.memo.take() {
+            Some(mut memo) => {
+                let new = stack.frames.get(stack.kernel_frames..).unwrap_or_default();
+                self.trail.remember(&mut memo, stack.ended, (&self.walked, new));
+                memo
+            }
+            None => {
+                state.outer.clear();
+                Memo::default()
+            }
+        };
         let Some((leaf, callers)) = told else { return Ok(()) };
         self.statistics.samples_written = self.statistics.samples_written.saturating_add(1);
         let cpu = cpu.unwrap_or_default();

@@ -20,6 +20,8 @@ pub struct Statistics {
     pub skipped_without_frame: u64,
     /// Stacks that end with a marker, by reason, in the order of [`REASONS`](Self::REASONS).
     pub truncated: [u64; 7],
+    /// Stacks that were cut and joined to callers known from before: these have no marker.
+    pub joined: u64,
     /// Samples without user registers.
     pub without_registers: u64,
     /// Samples of 32-bit code.
@@ -65,6 +67,7 @@ impl Statistics {
             ("skipped.kernel_mode", self.skipped_kernel),
             ("skipped.without_frame", self.skipped_without_frame),
             ("skipped.without_task", self.skipped_without_task),
+            ("stacks_joined", self.joined),
             ("user_callchain_ignored", self.user_callchain_ignored),
             ("with_32_bit_registers", self.with_32_bit_registers),
             ("without_registers", self.without_registers),
@@ -73,6 +76,12 @@ impl Statistics {
             (format!("truncated.{}", stackpulse_spool::text::truncation(reason)), count)
         });
         named.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(truncated).collect()
+    }
+
+    /// Adds steps by frame pointer: in generated code, in images.
+    pub(crate) fn add_frame_pointer_steps(&mut self, [generated, image]: [u64; 2]) {
+        self.frame_pointer_generated = self.frame_pointer_generated.saturating_add(generated);
+        self.frame_pointer_image = self.frame_pointer_image.saturating_add(image);
     }
 
     pub(crate) fn saw_truncation(&mut self, reason: Truncation) {

@@ -28,6 +28,10 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     pub(crate) no_symbols: bool,
 
+    /// Leave stacks deeper than what was recorded of them cut, instead of joining them to callers known from before
+    #[arg(long)]
+    pub(crate) no_join: bool,
+
     /// Say nothing about what was imported
     #[arg(short, long)]
     pub(crate) quiet: bool,

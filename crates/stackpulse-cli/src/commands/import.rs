@@ -83,7 +83,11 @@ fn import(
     writer: &mut Writer<Output>,
 ) -> Result<Imported, Failure> {
     let facts = data.facts().clone();
-    let mut engine = Engine::new(FileSource::new(&facts, args.symfs.clone()), facts.kernel_frames);
+    let source = FileSource::new(&facts, args.symfs.clone());
+    let mut engine = Engine::new(source, facts.kernel_frames);
+    if args.no_join {
+        engine = engine.without_joined_stacks();
+    }
     let mut damage = None;
     let mut next = || {
         data.next_event().unwrap_or_else(|error| {

@@ -40,7 +40,7 @@ fn frame_records_that_lead_out_of_code_are_not_followed() {
 }
 
 /// `.eh_frame` of one function at 0x1000, 0x100 bytes: CFA is rsp + 16, the return address at CFA - 8.
-fn image() -> ImageFile {
+pub(crate) fn image() -> ImageFile {
     let cie = [
         0x14, 0, 0, 0, // length
         0, 0, 0, 0, // CIE
