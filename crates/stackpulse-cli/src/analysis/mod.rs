@@ -3,6 +3,7 @@
 mod callers;
 pub(crate) mod compare;
 mod fold;
+pub(crate) mod health;
 mod totals;
 mod tree;
 

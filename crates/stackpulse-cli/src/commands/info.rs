@@ -1,5 +1,6 @@
 //! `info`: what a spool says of itself.
 
+use crate::analysis::health::{self, Health};
 use crate::args::FileArgs;
 use crate::commands::report::closed_pipe_is_fine;
 use crate::failure::Failure;
@@ -212,6 +213,7 @@ fn print_json(
         "threads": stacks.threads.len(),
         "gaps": gaps,
         "unnamed": unnamed_json(facts),
+        "health": health::by_image(stacks).iter().map(health_json).collect::<Vec<_>>(),
         "losses": losses,
         "throttles": facts.throttles,
         "pauses": facts.pauses,
@@ -220,6 +222,15 @@ fn print_json(
     });
     writeln!(out, "{info:#}")?;
     out.flush()
+}
+
+fn health_json(health: &Health) -> Value {
+    json!({
+        "module": health.module,
+        "samples": health.samples,
+        "complete": health.complete,
+        "stopped": health.stopped,
+    })
 }
 
 fn unnamed_json(facts: &Facts) -> Value {
@@ -280,6 +291,12 @@ fn print_text(
     for (reason, count) in &facts.truncated {
         writeln!(out, "            {count} {reason}")?;
     }
+    for health in health::by_image(stacks).iter().take(MOST_STOPS) {
+        for (reason, count) in &health.stopped {
+            let name = printable(&health.module);
+            writeln!(out, "            of these {count} in {name}: {reason}")?;
+        }
+    }
     if let Some(unnamed) = &facts.unnamed {
         let share = percent(unnamed.samples, facts.samples);
         writeln!(out, "unnamed     {share:.1}% of samples")?;
@@ -326,6 +343,9 @@ fn print_text(
     }
     out.flush()
 }
+
+/// How many images the text lists in which stacks stop.
+const MOST_STOPS: usize = 5;
 
 /// How many processes the text lists.
 const MOST_PROCESSES: usize = 20;

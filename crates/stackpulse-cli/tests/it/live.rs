@@ -40,8 +40,16 @@ fn known_shares_and_whole_chains_come_back() {
 #[test]
 fn images_of_every_linker_and_kind_are_unwound_and_named() {
     let scene = Scene::new();
-    let kinds: [&[&str]; 7] = [
+    let kinds: [&[&str]; 14] = [
         &["-fuse-ld=bfd"],
+        &["-fuse-ld=bfd", "-Wl,-z,noseparate-code"],
+        &["-fuse-ld=gold"],
+        &["-fuse-ld=lld", "-Wl,-z,separate-code"],
+        &["-fuse-ld=lld", "-static-pie"],
+        &["-fuse-ld=mold", "-no-pie"],
+        &["-static", "-Wl,-Ttext-segment=0x40000000"],
+        // Only `.debug_frame` tells of the program's own functions, and it is compressed.
+        &["-fno-asynchronous-unwind-tables", "-gz=zlib"],
         &["-fuse-ld=lld"],
         &["-fuse-ld=mold"],
         &["-no-pie"],

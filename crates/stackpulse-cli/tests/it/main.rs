@@ -18,6 +18,7 @@ mod harness;
 mod import;
 mod live;
 mod machine;
+mod odd_stacks;
 mod pages;
 mod reading;
 mod recording;

@@ -129,8 +129,8 @@ fn view_serves_the_page_to_who_knows_its_address() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
-    let interrupted = Command::new("kill").args(["-INT", &view.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    let ended = Command::new("kill").args(["-TERM", &view.id().to_string()]).status().unwrap();
+    assert!(ended.success());
     use std::os::unix::process::ExitStatusExt;
-    assert_eq!(view.wait().unwrap().signal(), Some(2));
+    assert_eq!(view.wait().unwrap().signal(), Some(15));
 }
