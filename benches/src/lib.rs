@@ -4,3 +4,4 @@
 //! gives is measured with the `spool_sizes` example.
 
 pub mod recording;
+pub mod unwinding;
