@@ -38,6 +38,7 @@ mod dwarf;
 mod eh_bounds;
 mod elf;
 mod files;
+mod fold;
 mod image;
 mod input;
 mod kernel;
@@ -52,5 +53,6 @@ mod symbolizer;
 mod symbols;
 
 pub use demangle::demangle;
+pub use fold::{without_arguments, without_suffixes};
 pub use lookup::{Call, Lookup, Origin, Reason};
 pub use symbolizer::{ImageAnswer, ImageQuery, Symbolizer, SymbolizerOptions};

@@ -1,34 +1,14 @@
-//! Names without what differs from build to build.
+//! Names of modules without what differs from build to build.
 
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
-
-/// What compilers append: hashes of Rust's legacy names, and clones of GCC and LLVM.
-static SUFFIXES: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?x) ( ::h[0-9a-f]{16}
-               | \.(isra|constprop|part|cold|lto_priv|llvm|clone|localalias|specialized|ifunc|resolver|warm|hot|unlikely)(\.[0-9]+)*
-               | \ ?\[clone\ [^\]]*\]
-               | \ ?\((\.(isra|constprop|part|cold|lto_priv|llvm|clone)(\.[0-9]+)*)+\)
-               )+ $",
-    )
-    .expect("a pattern that is known")
-});
 
 /// Cargo's hash of a test or bench program, and the version of a library.
 static MODULE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(-[0-9a-f]{16}$)|((\.so)[0-9.]*$)|(-[0-9][0-9.]*\.so$)")
         .expect("a pattern that is known")
 });
-
-/// Returns a function's name without hash and clone suffixes.
-pub(crate) fn folded_name(name: &str) -> &str {
-    SUFFIXES
-        .find(name)
-        .filter(|found| found.start() > 0)
-        .map_or(name, |found| &name[..found.start()])
-}
 
 /// Returns a module's name without hash and version.
 pub(crate) fn folded_module(module: &str) -> Cow<'_, str> {
@@ -50,31 +30,6 @@ pub(crate) fn folded_module(module: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_and_clones_are_folded() {
-        for name in [
-            "work",
-            "work.isra.0",
-            "work.constprop.1.isra.0",
-            "work.part.3.cold",
-            "work.llvm.1234567890",
-            "work [clone .isra.0]",
-            "work [clone .part.1] [clone .cold]",
-            "work::h0123456789abcdef",
-        ] {
-            assert_eq!(folded_name(name), "work", "{name}");
-        }
-        for name in [
-            "a::b::{closure#0}",
-            "std::map<int, x>::at",
-            ".cold",
-            "f.cold_start",
-            "h0123456789abcdef",
-        ] {
-            assert_eq!(folded_name(name), name);
-        }
-    }
 
     #[test]
     fn modules_lose_hash_and_version() {

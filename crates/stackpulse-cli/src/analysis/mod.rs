@@ -8,6 +8,6 @@ mod totals;
 mod tree;
 
 pub(crate) use callers::caller_tree;
-pub(crate) use fold::{folded_module, folded_name};
+pub(crate) use fold::folded_module;
 pub(crate) use totals::{Count, totals};
 pub(crate) use tree::callee_tree;

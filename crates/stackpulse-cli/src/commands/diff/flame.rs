@@ -1,9 +1,9 @@
 //! A flame graph of B, coloured by what changed since A.
 
 use super::sides::{Side, Sides};
-use crate::analysis::folded_name;
 use inferno::{differential, flamegraph};
 use stackpulse_export::write_collapsed;
+use stackpulse_symbolize::without_suffixes;
 use std::io::{self, Write};
 
 pub(super) fn draw(sides: &Sides, out: &mut impl Write) -> io::Result<()> {
@@ -26,7 +26,7 @@ fn collapsed(side: &Side) -> io::Result<Vec<u8>> {
         write_collapsed(profile, &mut lines)?;
         for line in String::from_utf8_lossy(&lines).lines() {
             let (stack, count) = line.rsplit_once(' ').unwrap_or((line, "0"));
-            let folded: Vec<&str> = stack.split(';').map(folded_name).collect();
+            let folded: Vec<&str> = stack.split(';').map(without_suffixes).collect();
             writeln!(text, "{} {count}", folded.join(";"))?;
         }
     }

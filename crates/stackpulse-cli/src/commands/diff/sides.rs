@@ -1,12 +1,13 @@
 //! The two sides of a comparison: samples by function, in units that can be drawn anew.
 
 use crate::analysis::compare::Unit;
-use crate::analysis::{folded_module, folded_name, totals};
+use crate::analysis::{folded_module, totals};
 use crate::args::SelectArgs;
 use crate::failure::Failure;
 use crate::open;
 use rustc_hash::FxHashMap;
 use stackpulse_export::{Mode, Profile, StackKey};
+use stackpulse_symbolize::without_suffixes;
 use std::path::{Path, PathBuf};
 
 /// Into how many windows of time a run is cut.
@@ -180,7 +181,7 @@ impl Moved {
             for function in side.iter().flat_map(|(profile, _)| &profile.functions) {
                 let Some(name) = &function.name else { continue };
                 let module = folded_module(&function.module).into_owned();
-                let of_name = modules.entry(folded_name(name).to_owned()).or_default();
+                let of_name = modules.entry(without_suffixes(name).to_owned()).or_default();
                 if !of_name.contains(&module) {
                     of_name.push(module);
                 }
@@ -198,7 +199,7 @@ impl Moved {
     }
 
     fn function(&self, function: &stackpulse_export::Function) -> Function {
-        let name = function.name.as_deref().map(|name| folded_name(name).to_owned());
+        let name = function.name.as_deref().map(|name| without_suffixes(name).to_owned());
         let moved = name.as_ref().and_then(|name| self.0.get(name)).cloned();
         let module = moved.unwrap_or_else(|| folded_module(&function.module).into_owned());
         Function { name, module }
