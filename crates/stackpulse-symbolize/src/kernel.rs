@@ -1,74 +1,83 @@
-//! The running kernel's symbols: `/proc/kallsyms`.
+//! The kernel's symbols: `/proc/kallsyms`, or `System.map` where that holds for the running kernel.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::sync::Arc;
 
 /// More symbols than any kernel has.
 const MAX_SYMBOLS: usize = 4 << 20;
 
-/// Function symbols, sorted by address.
-#[derive(Debug, Default)]
-pub(crate) struct KernelSymbols(Vec<(u64, Arc<str>)>);
+/// Longer lines are cut: the kernel's own names have at most 512 bytes.
+const MAX_LINE: u64 = 4096;
+
+/// No function of a kernel is longer: an address farther behind a symbol lies in code without one.
+const MAX_FUNCTION: u64 = 1 << 20;
+
+/// A kernel's functions, by address.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSymbols {
+    /// Sorted by address.
+    functions: Vec<(u64, Arc<str>)>,
+}
 
 impl KernelSymbols {
-    /// Reads the running kernel's symbols, if it is the one of that boot; `None` if not, or if addresses are hidden.
-    pub(crate) fn of_boot(boot_id: &[u8]) -> Option<Self> {
-        let running = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    /// Reads `ADDRESS TYPE NAME [MODULE]` lines, as in `/proc/kallsyms` and `System.map`. Lines of another form are passed
+    /// over, and what follows an error of reading is missing. `None` if no function has an address: they are hidden
+    /// (`kernel.kptr_restrict`).
+    #[must_use]
+    pub fn read(mut text: impl BufRead) -> Option<Self> {
+        let mut functions = Vec::new();
+        let mut line = Vec::new();
+        while functions.len() < MAX_SYMBOLS {
+            line.clear();
+            match text.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => break,
+                Ok(_) => functions.extend(function(&line)),
+            }
+        }
+        // Of several at one address the first counts.
+        functions.sort_by_key(|&(address, _)| address);
+        functions.dedup_by_key(|&mut (address, _)| address);
+        (!functions.is_empty()).then_some(Self { functions })
+    }
+
+    /// Returns the function that an address of the running kernel lies in: its bare name.
+    #[must_use]
+    pub fn lookup(&self, address: u64) -> Option<Arc<str>> {
+        let after = self.functions.partition_point(|&(start, _)| start <= address);
+        let (start, name) = self.functions.get(after.checked_sub(1)?)?;
+        (address - start < MAX_FUNCTION).then(|| Arc::clone(name))
+    }
+
+    /// Reads the symbols of the kernel that runs below `root`, if it was booted as `boot_id`.
+    pub(crate) fn of_boot(boot_id: &[u8], root: &Path) -> Option<Self> {
+        let text = |path: &str| std::fs::read(root.join(path)).ok();
+        let running = text("proc/sys/kernel/random/boot_id")?;
         if boot_id.is_empty() || running.trim_ascii() != boot_id {
             return None;
         }
-        Self::parse(BufReader::new(File::open("/proc/kallsyms").ok()?))
-    }
-
-    /// Reads `ADDRESS TYPE NAME [MODULE]` lines; `None` if no address is told (kernel.kptr_restrict).
-    pub(crate) fn parse(text: impl BufRead) -> Option<Self> {
-        let mut symbols = Vec::new();
-        for line in text.split(b'\n').take(MAX_SYMBOLS) {
-            let Ok(line) = line else { break };
-            let line = String::from_utf8_lossy(&line);
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) =
-                (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            if let Ok(address) = u64::from_str_radix(address, 16)
-                && address != 0
-                && matches!(kind, "t" | "T" | "w" | "W")
-            {
-                symbols.push((address, name.into()));
-            }
+        let open = |path: &str| Some(BufReader::new(File::open(root.join(path)).ok()?));
+        if let Some(symbols) = open("proc/kallsyms").and_then(Self::read) {
+            return Some(symbols);
         }
-        symbols.sort_by_key(|&(address, _)| address);
-        (!symbols.is_empty()).then_some(Self(symbols))
+        // Its addresses are those of this boot only where the kernel was not moved to a random place.
+        let is_in_place =
+            text("proc/cmdline")?.split(u8::is_ascii_whitespace).any(|it| it == b"nokaslr");
+        let release = text("proc/sys/kernel/osrelease").filter(|_| is_in_place)?;
+        let release = std::str::from_utf8(release.trim_ascii()).ok()?;
+        open(&format!("boot/System.map-{release}")).and_then(Self::read)
     }
+}
 
-    /// Returns the function that an address lies in: its bare name.
-    pub(crate) fn lookup(&self, address: u64) -> Option<Arc<str>> {
-        let after = self.0.partition_point(|&(start, _)| start <= address);
-        self.0.get(after.checked_sub(1)?).map(|(_, name)| Arc::clone(name))
-    }
+/// The function that a line tells of.
+fn function(line: &[u8]) -> Option<(u64, Arc<str>)> {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
+    let is_function = address != 0 && matches!(kind, b"t" | b"T" | b"w" | b"W");
+    is_function.then(|| (address, String::from_utf8_lossy(name).into()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_are_found_by_any_address_in_them() {
-        let text = b"ffff0020 t b\t[mod]\nffff0010 T a\nffff0018 d data\nbad line\n" as &[u8];
-        let symbols = KernelSymbols::parse(text).unwrap();
-        assert_eq!(symbols.lookup(0xffff_001f).as_deref(), Some("a"));
-        assert_eq!(symbols.lookup(0xffff_0020).as_deref(), Some("b"));
-        assert_eq!(symbols.lookup(0xffff_000f), None);
-    }
-
-    #[test]
-    fn hidden_addresses_are_no_symbols() {
-        assert!(
-            KernelSymbols::parse(b"0000000000000000 T a\n0000000000000000 t b\n" as &[u8])
-                .is_none()
-        );
-    }
-}
+mod tests;

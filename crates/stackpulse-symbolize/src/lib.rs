@@ -54,5 +54,6 @@ mod symbols;
 
 pub use demangle::demangle;
 pub use fold::{without_arguments, without_suffixes};
+pub use kernel::KernelSymbols;
 pub use lookup::{Call, Lookup, Origin, Reason};
 pub use symbolizer::{ImageAnswer, ImageQuery, Symbolizer, SymbolizerOptions};

@@ -8,7 +8,7 @@ use crate::{image, search};
 use stackpulse_spool::{Image, ImageKind};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where to look for files, and with what effort.
 #[derive(Clone, Debug)]
@@ -142,7 +142,8 @@ impl Symbolizer {
 
     fn kernel(&mut self, address: u64) -> Lookup {
         let boot_id = &self.options.boot_id;
-        let symbols = self.kernel.get_or_insert_with(|| KernelSymbols::of_boot(boot_id));
+        let symbols =
+            self.kernel.get_or_insert_with(|| KernelSymbols::of_boot(boot_id, Path::new("/")));
         match symbols.as_ref().map(|symbols| symbols.lookup(address)) {
             None => Lookup::unresolved(Reason::NoKernelSymbols),
             Some(None) => Lookup::unresolved(Reason::NoSymbol),
