@@ -1,15 +1,22 @@
 //! Names for a profile: those stored in the spool, else looked up on this machine.
 
+mod debt;
+mod refresh;
+
+pub(crate) use debt::{Unnamed, UnnamedModule, unnamed};
+pub(crate) use refresh::{Refreshed, refresh};
+
 use crate::args::SymbolArgs;
+use crate::render::progress::{Audience, shown};
 use rustc_hash::FxHashMap;
-use stackpulse_export::{NamedCall, Naming, Place, Profile, Stacks, module_name};
+use stackpulse_export::{NamedCall, Naming, Profile, Stacks};
 use stackpulse_spool::{
     Answer, ImageKey, NamedCall as StoredCall, SymbolTable, SymbolTableBuilder,
 };
 use stackpulse_symbolize::{
-    Call, ImageQuery, Lookup, Origin, Reason, Symbolizer, SymbolizerOptions, demangle,
+    Call, ImageAnswer, ImageQuery, Lookup, Origin, Question, Reason, Symbolizer, SymbolizerOptions,
+    demangle,
 };
-use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,87 +27,101 @@ pub(crate) fn resolve(
     boot_id: Vec<u8>,
     args: &SymbolArgs,
 ) -> Profile {
-    Namer::new(boot_id, args).name(stacks, stored)
+    let mut symbolizer = symbolizer(boot_id, args);
+    let recorded = RecordedNames::of(&stacks);
+    let known = |image, address| {
+        stored_answer(&stacks, image, address, stored).or_else(|| recorded.lookup(image, address))
+    };
+    let found = lookups(&stacks, known, &mut symbolizer, Audience::Terminal);
+    profile(stacks, found, &mut Readable::default(), args)
 }
 
-/// Names stacks that may grow meanwhile: what was looked up on this machine once is not looked up again.
+fn symbolizer(boot_id: Vec<u8>, args: &SymbolArgs) -> Symbolizer {
+    Symbolizer::new(SymbolizerOptions {
+        debug_dirs: args.debug_dir.clone(),
+        symfs: args.symfs.clone(),
+        boot_id,
+        debuginfod_cache: debuginfod_cache(),
+        ..SymbolizerOptions::default()
+    })
+}
+
+fn profile(
+    stacks: Stacks,
+    mut found: Vec<Vec<(u64, Lookup)>>,
+    readable: &mut Readable,
+    args: &SymbolArgs,
+) -> Profile {
+    let mut profile = Profile::new(stacks, |_, image, _| {
+        let found = std::mem::take(&mut found[image as usize]);
+        found.into_iter().map(|(_, lookup)| readable.naming(lookup)).collect()
+    });
+    if args.no_inline {
+        profile.hide_inlined();
+    }
+    profile
+}
+
+/// Names stacks that grow meanwhile: what was looked up on this machine once is not looked up again.
 pub(crate) struct Namer {
     symbolizer: Symbolizer,
     readable: Readable,
-    known: FxHashMap<(u32, u64), Lookup>,
-    hides_inlined: bool,
+    found: FxHashMap<(u32, u64), Lookup>,
 }
 
 impl Namer {
     pub(crate) fn new(boot_id: Vec<u8>, args: &SymbolArgs) -> Self {
-        let symbolizer = Symbolizer::new(SymbolizerOptions {
-            debug_dirs: args.debug_dir.clone(),
-            symfs: args.symfs.clone(),
-            boot_id,
-            debuginfod_cache: debuginfod_cache(),
-            ..SymbolizerOptions::default()
-        });
         Self {
-            symbolizer,
+            symbolizer: symbolizer(boot_id, args),
             readable: Readable::default(),
-            known: FxHashMap::default(),
-            hides_inlined: args.no_inline,
+            found: FxHashMap::default(),
         }
     }
 
     /// Names every place of the stacks, whose images are those of the calls before, or follow them.
-    pub(crate) fn name(&mut self, stacks: Stacks, stored: Option<&SymbolTable>) -> Profile {
-        let Self { symbolizer, readable, known, hides_inlined } = self;
+    pub(crate) fn name(
+        &mut self,
+        stacks: Stacks,
+        stored: Option<&SymbolTable>,
+        args: &SymbolArgs,
+    ) -> Profile {
         let recorded = RecordedNames::of(&stacks);
-        let mut profile = Profile::new(stacks, |stacks, image, addresses| {
-            let found = lookups(stacks, image, addresses, stored, &recorded, |missing| {
-                let is_new = |address: &&u64| !known.contains_key(&(image, **address));
-                let new: Vec<u64> = missing.iter().filter(is_new).copied().collect();
-                if !new.is_empty() {
-                    let fresh = symbolizer.symbolize(&query(stacks, image), &new);
-                    known.extend(new.iter().map(|&address| (image, address)).zip(fresh));
-                }
-                missing
-                    .iter()
-                    .filter_map(|&address| known.get(&(image, address)))
-                    .cloned()
-                    .collect()
-            });
-            found.into_iter().map(|lookup| readable.naming(lookup)).collect()
-        });
-        if *hides_inlined {
-            profile.hide_inlined();
+        let known = |image, address| {
+            stored_answer(&stacks, image, address, stored)
+                .or_else(|| recorded.lookup(image, address))
+                .or_else(|| self.found.get(&(image, address)).cloned())
+        };
+        let found = lookups(&stacks, known, &mut self.symbolizer, Audience::Nobody);
+        for (image, found) in (0u32..).zip(&found) {
+            for (address, lookup) in found {
+                self.found.entry((image, *address)).or_insert_with(|| lookup.clone());
+            }
         }
-        profile
+        profile(stacks, found, &mut self.readable, args)
     }
 }
 
-fn query(stacks: &Stacks, image: u32) -> ImageQuery {
-    ImageQuery::from(&stacks.images[image as usize].as_image())
-}
-
 /// Looks up every place of the stacks, for storing.
-pub(crate) fn table(stacks: &Stacks, boot_id: Vec<u8>, symfs: Option<PathBuf>) -> SymbolTable {
+pub(crate) fn table(
+    stacks: &Stacks,
+    boot_id: Vec<u8>,
+    symfs: Option<PathBuf>,
+    audience: Audience,
+) -> SymbolTable {
     let options = SymbolizerOptions {
         boot_id,
         symfs,
         debuginfod_cache: debuginfod_cache(),
         ..SymbolizerOptions::default()
     };
-    let mut symbolizer = Symbolizer::new(options);
     let recorded = RecordedNames::of(stacks);
+    let known = |image, address| recorded.lookup(image, address);
+    let found = lookups(stacks, known, &mut Symbolizer::new(options), audience);
     let mut builder = SymbolTableBuilder::new();
-    for (image, places) in (0u32..).zip(stacks.places_by_image()) {
-        let addresses: Vec<u64> = places.into_iter().map(|(address, _)| address).collect();
-        if addresses.is_empty() {
-            continue;
-        }
-        let found = lookups(stacks, image, &addresses, None, &recorded, |missing| {
-            symbolizer.symbolize(&query(stacks, image), missing)
-        });
-        for (&address, lookup) in addresses.iter().zip(&found) {
-            for &(epoch, id) in &stacks.image_ids[image as usize] {
-                store(&mut builder, ImageKey { epoch, image: id }, address, lookup);
+    for (ids, found) in stacks.image_ids.iter().zip(&found) {
+        for (address, lookup) in found {
+            for &(epoch, image) in ids {
+                store(&mut builder, ImageKey { epoch, image }, *address, lookup);
             }
         }
     }
@@ -140,36 +161,62 @@ fn store(builder: &mut SymbolTableBuilder, key: ImageKey, address: u64, lookup: 
     }
 }
 
-/// Answers for an image's addresses: what the spool has stored, else what this machine tells.
+/// Answers for all addresses, by image and in ascending order: what is known already, else what this machine tells.
 fn lookups(
     stacks: &Stacks,
-    image: u32,
-    addresses: &[u64],
-    stored: Option<&SymbolTable>,
-    recorded: &RecordedNames,
-    look_up: impl FnOnce(&[u64]) -> Vec<Lookup>,
-) -> Vec<Lookup> {
-    let mut answers: Vec<Option<Lookup>> = addresses
-        .iter()
-        .map(|&address| {
-            stored_answer(stacks, image, address, stored)
-                .or_else(|| recorded.lookup(image, address))
-        })
+    known: impl Fn(u32, u64) -> Option<Lookup>,
+    symbolizer: &mut Symbolizer,
+    audience: Audience,
+) -> Vec<Vec<(u64, Lookup)>> {
+    let addresses = addresses_by_image(stacks);
+    let mut answers: Vec<Vec<Option<Lookup>>> = (0u32..)
+        .zip(&addresses)
+        .map(|(image, addresses)| addresses.iter().map(|&at| known(image, at)).collect())
         .collect();
-    let missing: Vec<u64> = addresses
-        .iter()
-        .zip(&answers)
-        .filter(|(_, answer)| answer.is_none())
-        .map(|(&address, _)| address)
-        .collect();
-    if !missing.is_empty() {
-        let mut found = look_up(&missing).into_iter();
-        for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
-            *answer = found.next();
+    let is_missing = |answer: &Option<Lookup>| answer.is_none();
+    let mut images = Vec::new();
+    let mut questions = Vec::new();
+    for (image, answers) in answers.iter().enumerate().filter(|(_, it)| it.iter().any(is_missing)) {
+        let missing = addresses[image].iter().zip(answers).filter(|(_, it)| is_missing(it));
+        images.push(image);
+        questions.push(Question {
+            image: ImageQuery::from(&stacks.images[image].as_image()),
+            addresses: missing.map(|(&address, _)| address).collect(),
+        });
+    }
+    let found = ask(&questions, symbolizer, audience);
+    for (image, found) in images.into_iter().zip(found) {
+        let missing = answers[image].iter_mut().filter(|answer| answer.is_none());
+        for (answer, lookup) in missing.zip(found.lookups) {
+            *answer = Some(lookup);
         }
     }
-    let none = Lookup::unresolved(Reason::UnknownCode);
-    answers.into_iter().map(|answer| answer.unwrap_or_else(|| none.clone())).collect()
+    let told = |(address, answer): (u64, Option<Lookup>)| {
+        (address, answer.unwrap_or(Lookup::unresolved(Reason::UnknownCode)))
+    };
+    addresses
+        .into_iter()
+        .zip(answers)
+        .map(|(addresses, answers)| addresses.into_iter().zip(answers).map(told).collect())
+        .collect()
+}
+
+/// Every image's addresses, in ascending order.
+fn addresses_by_image(stacks: &Stacks) -> Vec<Vec<u64>> {
+    let places = stacks.places_by_image().into_iter();
+    places.map(|places| places.into_iter().map(|(address, _)| address).collect()).collect()
+}
+
+/// Asks while the audience sees how far that is.
+fn ask(
+    questions: &[Question],
+    symbolizer: &mut Symbolizer,
+    audience: Audience,
+) -> Vec<ImageAnswer> {
+    if questions.is_empty() {
+        return Vec::new();
+    }
+    shown("naming", audience, |progress| symbolizer.answer_all(questions, progress))
 }
 
 fn stored_answer(
@@ -267,136 +314,5 @@ impl Readable {
         let readable: Arc<str> = demangle(raw).into();
         self.names.insert(Arc::clone(raw), Arc::clone(&readable));
         readable
-    }
-}
-
-/// Samples whose innermost frame has no name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unnamed {
-    pub(crate) samples: u64,
-    /// The modules that most of them are in, at most three, the one with most first.
-    pub(crate) modules: Vec<UnnamedModule>,
-}
-
-/// A module with samples whose innermost frame has no name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnnamedModule {
-    pub(crate) module: String,
-    /// Its build id; empty if it has none.
-    pub(crate) build_id: Box<[u8]>,
-    pub(crate) samples: u64,
-    /// Why, for most of them.
-    pub(crate) reason: Reason,
-}
-
-/// So many modules without names are told.
-const MOST_UNNAMED: usize = 3;
-
-/// Counts the samples that the table has no name for.
-pub(crate) fn unnamed(stacks: &Stacks, table: &SymbolTable) -> Option<Unnamed> {
-    let mut by_image: FxHashMap<u32, FxHashMap<Reason, u64>> = FxHashMap::default();
-    for (stack, &count) in &stacks.counts {
-        let Place::Code { image, address } = stacks.places[stack.leaf as usize] else { continue };
-        let Some(&(epoch, id)) = stacks.image_ids.get(image as usize).and_then(|ids| ids.first())
-        else {
-            continue;
-        };
-        let answer = table.get(ImageKey { epoch, image: id }, address);
-        if answer.is_none_or(|answer| answer.calls().len() == 0) {
-            let reason = answer.and_then(|answer| Reason::from_number(answer.origin()));
-            let reasons = by_image.entry(image).or_default();
-            *reasons.entry(reason.unwrap_or(Reason::UnknownCode)).or_default() += count;
-        }
-    }
-    let mut images: Vec<_> = by_image
-        .into_iter()
-        .filter_map(|(image, reasons)| {
-            let samples: u64 = reasons.values().sum();
-            let (reason, _) =
-                reasons.into_iter().max_by_key(|&(reason, count)| (count, Reverse(reason)))?;
-            Some((samples, image, reason))
-        })
-        .collect();
-    images.sort_by_key(|&(samples, image, _)| (Reverse(samples), image));
-    let samples = images.iter().map(|&(samples, ..)| samples).sum();
-    let modules = images.into_iter().take(MOST_UNNAMED).map(|(samples, image, reason)| {
-        let image = &stacks.images[image as usize];
-        UnnamedModule {
-            module: module_name(image),
-            build_id: image.build_id.clone(),
-            samples,
-            reason,
-        }
-    });
-    let modules: Vec<_> = modules.collect();
-    (!modules.is_empty()).then_some(Unnamed { samples, modules })
-}
-
-/// Names looked up again, beside those that were stored.
-pub(crate) struct Refreshed {
-    /// The better of both.
-    pub(crate) table: SymbolTable,
-    pub(crate) addresses: u64,
-    pub(crate) named: u64,
-    /// Addresses with a better answer than the stored one.
-    pub(crate) better: u64,
-    /// Files that gave better names, and what they are.
-    pub(crate) files: Vec<(PathBuf, Origin)>,
-}
-
-/// Looks up every place of the stacks again, and keeps what was stored where that is as good.
-pub(crate) fn refresh(
-    stacks: &Stacks,
-    stored: Option<&SymbolTable>,
-    options: SymbolizerOptions,
-) -> Refreshed {
-    let options = SymbolizerOptions { debuginfod_cache: debuginfod_cache(), ..options };
-    let mut symbolizer = Symbolizer::new(options);
-    let recorded = RecordedNames::of(stacks);
-    let mut builder = SymbolTableBuilder::new();
-    let (mut addresses, mut named, mut better) = (0, 0, 0);
-    let mut files: Vec<(PathBuf, Origin)> = Vec::new();
-    for (image, places) in (0u32..).zip(stacks.places_by_image()) {
-        let asked: Vec<u64> = places.into_iter().map(|(address, _)| address).collect();
-        if asked.is_empty() {
-            continue;
-        }
-        let answer = symbolizer.answer(&query(stacks, image), &asked);
-        let mut gained = Vec::new();
-        for (&address, fresh) in asked.iter().zip(answer.lookups) {
-            let old = stored_answer(stacks, image, address, stored);
-            let fresh = recorded.lookup(image, address).unwrap_or(fresh);
-            let is_better = is_better(&fresh, old.as_ref());
-            if is_better {
-                better += 1;
-                gained.extend(fresh.origin());
-            }
-            let chosen = if is_better { fresh } else { old.unwrap_or(fresh) };
-            addresses += 1;
-            named += u64::from(chosen.origin().is_some());
-            for &(epoch, id) in &stacks.image_ids[image as usize] {
-                store(&mut builder, ImageKey { epoch, image: id }, address, &chosen);
-            }
-        }
-        let useful = answer.files.into_iter().filter(|(_, origin)| gained.contains(origin));
-        files.extend(useful);
-    }
-    files.sort();
-    files.dedup();
-    Refreshed { table: builder.build(), addresses, named, better, files }
-}
-
-/// Whether a fresh answer says more than the stored one.
-fn is_better(fresh: &Lookup, stored: Option<&Lookup>) -> bool {
-    let lines = |lookup: &Lookup| match lookup {
-        Lookup::Resolved { calls, .. } => calls.iter().filter(|call| call.line.is_some()).count(),
-        Lookup::Unresolved { .. } => 0,
-    };
-    match (fresh.origin(), stored) {
-        (None, _) => false,
-        (Some(_), None) => true,
-        (Some(fresh_origin), Some(stored)) => stored.origin().is_none_or(|origin| {
-            fresh_origin < origin || (fresh_origin == origin && lines(fresh) > lines(stored))
-        }),
     }
 }

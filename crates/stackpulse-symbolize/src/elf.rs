@@ -4,11 +4,17 @@ use crate::input::{Input, Position};
 use crate::section::{Packing, Section};
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _};
-use object::{Endianness, ReadCache};
+use object::{Endianness, ReadCache, SectionIndex};
 use std::sync::Arc;
 
 /// More sections than this no linker makes for a program.
 const MAX_SECTIONS: usize = 1 << 16;
+
+/// No section with a meaning has a longer name.
+const MAX_SECTION_NAME: usize = 64;
+
+/// The names of all sections are no longer.
+const MAX_NAMES_BYTES: u64 = 16 << 20;
 
 /// Links and build ids are small.
 const MAX_NOTE_BYTES: u64 = 64 << 10;
@@ -81,7 +87,22 @@ impl Elf {
     /// Returns a section's contents, unpacked if it is compressed, and no larger than `limit` then.
     pub(crate) fn contents(&self, section: &SectionHeader, limit: u64) -> Option<Section> {
         let stored = self.stored(section)?;
-        let (packing, header_len, len) = if section.is_compressed {
+        let Some((packing, header_len, len)) = self.packing(section, &stored)? else {
+            return Some(stored);
+        };
+        if len > limit {
+            return None;
+        }
+        stored.part(header_len, stored.len().checked_sub(header_len)?)?.unpack(packing, len)
+    }
+
+    /// How a section is packed, how long the header of that is, and how many bytes are packed; `None` inside: it is not.
+    fn packing(
+        &self,
+        section: &SectionHeader,
+        stored: &Section,
+    ) -> Option<Option<(Packing, u64, u64)>> {
+        if section.is_compressed {
             let header = stored.read_up_to(0, 24)?;
             let word = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
             let packing = match word(0)? {
@@ -89,22 +110,30 @@ impl Elf {
                 2 => Packing::Zstd,
                 _ => return None,
             };
-            if self.is_64 {
-                (packing, 24, u64::from_le_bytes(*header.get(8..)?.first_chunk()?))
-            } else {
-                (packing, 12, u64::from(word(4)?))
-            }
-        } else if section.name.starts_with(b".zdebug_") {
+            let long = || Some(u64::from_le_bytes(*header.get(8..)?.first_chunk()?));
+            let (header_len, len) =
+                if self.is_64 { (24, long()?) } else { (12, u64::from(word(4)?)) };
+            return Some(Some((packing, header_len, len)));
+        }
+        if section.name.starts_with(b".zdebug_") {
             let header = stored.read(0, 12)?;
             let len = u64::from_be_bytes(*header.strip_prefix(b"ZLIB")?.first_chunk()?);
-            (Packing::Zlib, 12, len)
-        } else {
-            return Some(stored);
-        };
-        if len > limit {
-            return None;
+            return Some(Some((Packing::Zlib, 12, len)));
         }
-        stored.part(header_len, stored.len().checked_sub(header_len)?)?.unpack(packing, len)
+        Some(None)
+    }
+
+    /// How many bytes of debug information there are, unpacked.
+    pub(crate) fn debug_bytes(&self) -> u64 {
+        let is_debug = |it: &&SectionHeader| {
+            it.name.starts_with(b".debug_") || it.name.starts_with(b".zdebug_")
+        };
+        let bytes = self.sections.iter().filter(is_debug).filter_map(|section| {
+            let stored = self.stored(section)?;
+            let packing = self.packing(section, &stored)?;
+            Some(packing.map_or(stored.len(), |(_, _, len)| len))
+        });
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// Returns the contents of a `.debug_*` section, by its old compressed name too.
@@ -180,10 +209,17 @@ fn parse<E: FileHeader<Endian = Endianness>>(input: Arc<Input>, is_64: bool) -> 
     if sections.len() > MAX_SECTIONS {
         return None;
     }
+    let names = header.shstrndx(endian, &cache).ok()?;
+    let names = sections.section(SectionIndex(names as usize)).ok();
+    let names = names.and_then(|names| {
+        let len: u64 = names.sh_size(endian).into();
+        input.read(names.sh_offset(endian).into(), len.min(MAX_NAMES_BYTES))
+    });
+    let names = names.unwrap_or_default().into_owned();
     let sections = sections
         .iter()
         .map(|section| SectionHeader {
-            name: sections.section_name(endian, section).unwrap_or_default().to_vec(),
+            name: section_name(&names, section.sh_name(endian)).to_vec(),
             kind: section.sh_type(endian).0,
             svma: section.sh_addr(endian).into(),
             offset: section.sh_offset(endian).into(),
@@ -196,6 +232,12 @@ fn parse<E: FileHeader<Endian = Endianness>>(input: Arc<Input>, is_64: bool) -> 
         .collect();
     let machine = header.e_machine(endian).0;
     Some(Elf { input, is_64, machine, sections, segments })
+}
+
+fn section_name(names: &[u8], at: u32) -> &[u8] {
+    let name = names.get(at as usize..).unwrap_or_default();
+    let name = &name[..name.len().min(MAX_SECTION_NAME)];
+    name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn flags_of<S: object::read::elf::SectionHeader<Endian = Endianness>>(

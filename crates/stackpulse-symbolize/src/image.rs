@@ -19,15 +19,27 @@ struct Knowledge {
     start: Option<u64>,
 }
 
-/// Names an image's addresses, which are distinct SVMAs in ascending order; and where the names are from.
-pub(crate) fn name(files: &Files, svmas: Vec<u64>, effort: Effort) -> (Vec<Lookup>, Origins) {
+/// More debug information than this is worth all threads.
+const LARGE: u64 = 32 << 20;
+
+/// Names an image's addresses, which are distinct SVMAs in ascending order; and where the names are from. `None` if that
+/// takes more than the part of the effort that it may take.
+pub(crate) fn name(
+    files: &Files,
+    svmas: Vec<u64>,
+    effort: Effort,
+) -> Option<(Vec<Lookup>, Origins)> {
+    let need = files.debug_bytes();
+    if effort.is_part && (need > LARGE || need > effort.memory) {
+        return None;
+    }
     let mut naming = Naming {
         known: vec![Knowledge::default(); svmas.len()],
         svmas,
         effort,
         origins: Origins::default(),
     };
-    naming.debug_information(files);
+    naming.debug_information(files)?;
     if let Some(image) = &files.image {
         naming.stubs(&image.elf, &image.path);
     }
@@ -37,7 +49,7 @@ pub(crate) fn name(files: &Files, svmas: Vec<u64>, effort: Effort) -> (Vec<Looku
     }
     let reason = files.reason_of_no_name();
     let lookups = naming.known.into_iter().map(|known| known.lookup(reason)).collect();
-    (lookups, naming.origins)
+    Some((lookups, naming.origins))
 }
 
 struct Naming {
@@ -61,17 +73,21 @@ impl Naming {
         (indexes, addresses)
     }
 
-    fn debug_information(&mut self, files: &Files) {
+    /// `None` if it takes more than a part of the effort: there is no telling how large the other halves of units are.
+    fn debug_information(&mut self, files: &Files) -> Option<()> {
         for file in files.debug.iter().chain(&files.image) {
             if !Dwarf::is_in(&file.elf) {
                 continue;
             }
             let (indexes, addresses) = self.select(|known| !known.has_function());
             if indexes.is_empty() {
-                return;
+                break;
             }
             let mut budget = Budget::new(self.effort.memory);
             let Some(mut dwarf) = Dwarf::read(&file.elf, &mut budget) else { continue };
+            if self.effort.is_part && dwarf.is_split() {
+                return None;
+            }
             if let Some(alternative) = file.alternative.as_ref()
                 && let Some(alternative) = Dwarf::read(alternative, &mut budget)
             {
@@ -89,6 +105,7 @@ impl Naming {
                 }
             }
         }
+        Some(())
     }
 
     fn symbol_tables(&mut self, files: &Files) {

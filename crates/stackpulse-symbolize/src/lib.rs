@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod batch;
 mod demangle;
 mod dwarf;
 mod eh_bounds;
@@ -52,6 +53,7 @@ mod strings;
 mod symbolizer;
 mod symbols;
 
+pub use batch::{Progress, Question};
 pub use demangle::demangle;
 pub use fold::{without_arguments, without_suffixes};
 pub use kernel::KernelSymbols;

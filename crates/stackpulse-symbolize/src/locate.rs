@@ -166,6 +166,13 @@ impl Files {
         })
     }
 
+    /// How many bytes of debug information there are at most, unpacked.
+    pub(crate) fn debug_bytes(&self) -> u64 {
+        let files = self.image.iter().chain(&self.debug);
+        let elves = files.flat_map(|file| std::iter::once(&file.elf).chain(&file.alternative));
+        elves.map(Elf::debug_bytes).fold(0, u64::saturating_add)
+    }
+
     /// Why an address has no name although the files are there.
     pub(crate) fn reason_of_no_name(&self) -> Reason {
         if let Some(missing) = self.missing {

@@ -123,20 +123,28 @@ impl Symbolizer {
 
     /// The same, and which files gave the names.
     pub fn answer(&mut self, image: &ImageQuery, addresses: &[u64]) -> ImageAnswer {
-        let same = |reason| ImageAnswer {
-            lookups: vec![Lookup::unresolved(reason); addresses.len()],
-            files: Vec::new(),
-        };
         match image.kind {
             ImageKind::Kernel => {
                 let lookups = addresses.iter().map(|&address| self.kernel(address)).collect();
                 ImageAnswer { lookups, files: Vec::new() }
             }
-            ImageKind::Elf | ImageKind::File => match self.in_files(image, addresses) {
-                Ok(answer) => answer,
-                Err(reason) => same(reason),
-            },
-            _ => same(Reason::UnknownCode),
+            ImageKind::Elf | ImageKind::File => {
+                match self.in_files(image, addresses, self.effort()) {
+                    Ok(Some(answer)) => answer,
+                    Ok(None) => ImageAnswer::nameless(addresses.len(), Reason::NoSymbol),
+                    Err(reason) => ImageAnswer::nameless(addresses.len(), reason),
+                }
+            }
+            _ => ImageAnswer::nameless(addresses.len(), Reason::UnknownCode),
+        }
+    }
+
+    /// All threads and all memory.
+    pub(crate) fn effort(&self) -> Effort {
+        Effort {
+            threads: self.options.threads.max(1),
+            memory: self.options.max_memory_bytes,
+            is_part: false,
         }
     }
 
@@ -154,15 +162,27 @@ impl Symbolizer {
         }
     }
 
-    fn in_files(&self, query: &ImageQuery, addresses: &[u64]) -> Result<ImageAnswer, Reason> {
+    /// Answers from files; `None` if that takes more than a part of the effort.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no file.
+    pub(crate) fn in_files(
+        &self,
+        query: &ImageQuery,
+        addresses: &[u64],
+        effort: Effort,
+    ) -> Result<Option<ImageAnswer>, Reason> {
+        if addresses.is_empty() {
+            return Ok(Some(ImageAnswer { lookups: Vec::new(), files: Vec::new() }));
+        }
         let files = Locator::new(&self.options, &self.debug_dirs).files(query)?;
         let is_offset = query.kind == ImageKind::File;
-        let effort =
-            Effort { threads: self.options.threads.max(1), memory: self.options.max_memory_bytes };
         let is_ready = !is_offset && addresses.is_sorted_by(|a, b| a < b);
         if is_ready {
-            let (lookups, origins) = image::name(&files, addresses.to_vec(), effort);
-            return Ok(ImageAnswer { lookups, files: origins.best_first() });
+            let named = image::name(&files, addresses.to_vec(), effort);
+            return Ok(named
+                .map(|(lookups, origins)| ImageAnswer { lookups, files: origins.best_first() }));
         }
         // Each distinct address once, in ascending order; the others are told by their place in it.
         let svma_of = |address| if is_offset { files.svma_of(address) } else { Some(address) };
@@ -170,7 +190,9 @@ impl Symbolizer {
         let mut svmas: Vec<u64> = wanted.iter().copied().flatten().collect();
         svmas.sort_unstable();
         svmas.dedup();
-        let (answers, origins) = image::name(&files, svmas.clone(), effort);
+        let Some((answers, origins)) = image::name(&files, svmas.clone(), effort) else {
+            return Ok(None);
+        };
         let lookups = wanted.into_iter().map(|svma| {
             let at = svma.and_then(|svma| svmas.binary_search(&svma).ok());
             let mut lookup =
@@ -182,6 +204,6 @@ impl Symbolizer {
             }
             lookup
         });
-        Ok(ImageAnswer { lookups: lookups.collect(), files: origins.best_first() })
+        Ok(Some(ImageAnswer { lookups: lookups.collect(), files: origins.best_first() }))
     }
 }

@@ -3,6 +3,7 @@
 use crate::args::ImportArgs;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::render::progress::Audience;
 use crate::render::summary::{print_loss, print_truncation};
 use crate::render::{bytes, duration, plural};
 use crate::{names, open};
@@ -155,7 +156,8 @@ fn written(error: impl std::fmt::Display) -> Failure {
 
 fn store_names(args: &ImportArgs, file: &mut File) -> Result<(), Failure> {
     let loaded = open::load(&args.output)?;
-    let table = names::table(&loaded.stacks, loaded.boot_id, args.symfs.clone());
+    let table =
+        names::table(&loaded.stacks, loaded.boot_id, args.symfs.clone(), Audience::Terminal);
     append_symbols(file, &table).map_err(|error| {
         Failure::new(format!(
             "store names in {}: {error}; the samples are complete",

@@ -1,6 +1,7 @@
 //! What facts look like as text.
 
 mod pager;
+pub(crate) mod progress;
 pub(crate) mod summary;
 mod tables;
 mod text;

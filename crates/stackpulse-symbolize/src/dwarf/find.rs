@@ -26,6 +26,8 @@ pub(crate) struct Effort {
     /// Bytes of units that may be in memory.
     pub(crate) memory: u64,
 }
+    /// Whether that is a part only: others work at the same time.
+    pub(crate) is_part: bool,
 
 /// A unit and the addresses that are to be found in it.
 struct Job<'a> {

@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod batches;
 mod harness;
 mod oracle;
 mod sources_of_names;

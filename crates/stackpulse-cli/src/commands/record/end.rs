@@ -5,6 +5,7 @@ use crate::args::{Args, Command, Format, RecordArgs};
 use crate::commands::{export, report};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::render::progress::Audience;
 use crate::render::summary::{Closing, own_cpu_seconds, print_summary};
 use crate::{names, open};
 use clap::{Parser, ValueEnum};
@@ -51,7 +52,8 @@ pub(super) fn conclude(
     let mut unnamed = None;
     if !args.no_symbols {
         let loaded = open::load(&args.output)?;
-        let table = names::table(&loaded.stacks, loaded.boot_id, None);
+        let audience = if args.quiet { Audience::Nobody } else { Audience::Terminal };
+        let table = names::table(&loaded.stacks, loaded.boot_id, None, audience);
         unnamed = names::unnamed(&loaded.stacks, &table);
         append_symbols(&mut file, &table).map_err(|error| {
             own_failure(format!(

@@ -148,7 +148,8 @@ impl Source {
         let boot_id = &self.boot_id;
         // The host's record comes before all samples, though maybe after the first look.
         let namer = self.namer.get_or_insert_with(|| Namer::new(boot_id.clone(), &args.symbols));
-        let mut profile = namer.name(self.loader.stacks().clone(), self.symbols.as_ref());
+        let stacks = self.loader.stacks().clone();
+        let mut profile = namer.name(stacks, self.symbols.as_ref(), &args.symbols);
         profile.keep(&select::name_filter(args));
         profile
     }
