@@ -2,6 +2,7 @@
 
 use crate::addresses::Addresses;
 use crate::elf::Elf;
+use crate::work::Work;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 
 /// Larger unwind tables are not read for this.
@@ -26,12 +27,15 @@ fn fill(elf: &Elf, addresses: &Addresses, starts: &mut [Option<u64>]) -> Option<
         .set_got(svma(".got"));
     let mut frames = EhFrame::new(&bytes, LittleEndian);
     frames.set_address_size(if elf.is_64 { 8 } else { 4 });
+    let work = Work::for_bytes(section.len());
     let mut entries = frames.entries(&bases);
     while let Some(entry) = entries.next().ok()? {
         let CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
         let start = entry.initial_address();
-        for index in addresses.range(start, start.saturating_add(entry.len())) {
+        let indexes = addresses.range(start, start.saturating_add(entry.len()));
+        work.take(indexes.len() as u64)?;
+        for index in indexes {
             starts[index].get_or_insert(start);
         }
     }

@@ -52,6 +52,7 @@ mod section;
 mod strings;
 mod symbolizer;
 mod symbols;
+mod work;
 
 pub use batch::{Progress, Question};
 pub use demangle::demangle;

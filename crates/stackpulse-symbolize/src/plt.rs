@@ -6,8 +6,8 @@ use object::elf;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A file has fewer imported functions, and its stubs are smaller.
-const MAX_SECTION: u64 = 64 << 20;
+/// A file has fewer imported functions, and its stubs are smaller: bytes of all of them.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Stubs are of this size where the section does not say.
 const STUB_LEN: u64 = 16;
@@ -36,12 +36,13 @@ impl Stubs {
 
     /// Reads a file's stubs; without any it has no answers.
     pub(crate) fn read(elf: &Elf) -> Self {
+        let mut left = MAX_BYTES;
         let sections = elf
             .sections
             .iter()
             .filter(|section| Self::are_in(section))
             .filter_map(|section| {
-                let bytes = small(elf, section)?;
+                let bytes = small(elf, section, &mut left)?;
                 // `.plt.got` has stubs of half the size unless they start with endbr64.
                 let stub_len = match section.entry_size {
                     8 => 8,
@@ -98,11 +99,12 @@ fn aarch64_slot(stub: &[u8], svma: u64) -> Option<u64> {
 /// The slots that relocations fill with functions' addresses.
 fn slots(elf: &Elf) -> FxHashMap<u64, Arc<str>> {
     let mut slots = FxHashMap::default();
+    let mut left = MAX_BYTES * 4;
     for section in elf.sections.iter().filter(|it| it.kind == elf::SHT_RELA.0 && elf.is_64) {
         let Some(table) = elf.sections.get(section.link) else { continue };
         let names = elf.sections.get(table.link).and_then(|names| elf.stored(names));
         let (Some(relocations), Some(symbols), Some(names)) =
-            (small(elf, section), small(elf, table), names)
+            (small(elf, section, &mut left), small(elf, table, &mut left), names)
         else {
             continue;
         };
@@ -128,7 +130,9 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn small(elf: &Elf, section: &SectionHeader) -> Option<Vec<u8>> {
+/// Reads a section if not more than `left` bytes are, and takes its length off.
+fn small(elf: &Elf, section: &SectionHeader, left: &mut u64) -> Option<Vec<u8>> {
     let stored = elf.stored(section)?;
-    (stored.len() <= MAX_SECTION).then(|| stored.all().map(std::borrow::Cow::into_owned))?
+    *left = left.checked_sub(stored.len())?;
+    stored.all().map(std::borrow::Cow::into_owned)
 }

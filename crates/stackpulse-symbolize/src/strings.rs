@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Names are cut here: longer ones are damage, or nobody reads them.
 pub(crate) const MAX_NAME: usize = 64 << 10;
 
+/// So many bytes of names are given of one section: more than any recording touches.
+const MAX_GIVEN: usize = 256 << 20;
+
 /// How much is read at first.
 const FIRST_READ: usize = 512;
 
@@ -21,17 +24,29 @@ pub(crate) struct Strings {
     start: u64,
     filled: usize,
     read_len: usize,
+    /// Bytes of names that may still be given.
+    left: usize,
 }
 
 impl Strings {
     pub(crate) fn new(section: Section) -> Self {
-        Self { section, window: vec![0; WINDOW], start: 0, filled: 0, read_len: FIRST_READ }
+        Self {
+            section,
+            window: vec![0; WINDOW],
+            start: 0,
+            filled: 0,
+            read_len: FIRST_READ,
+            left: MAX_GIVEN,
+        }
     }
 
-    /// Returns the name at an offset; `None` if it is outside the section, or empty.
+    /// Returns the name at an offset; `None` if it is outside the section, or empty, or one too many.
     pub(crate) fn get(&mut self, offset: u64) -> Option<Arc<str>> {
         let name = self.bytes(offset)?;
-        (!name.is_empty()).then(|| String::from_utf8_lossy(name).into())
+        let len = name.len();
+        let text = (len > 0).then(|| String::from_utf8_lossy(name).into());
+        self.left = self.left.checked_sub(len)?;
+        text
     }
 
     fn bytes(&mut self, offset: u64) -> Option<&[u8]> {

@@ -12,6 +12,12 @@ use std::sync::Arc;
 /// How much of a table is read at a time.
 const CHUNK: usize = 768 << 10;
 
+/// So many symbols with addresses in them are told apart: more than any program has.
+const MAX_COVERING: usize = 8 << 20;
+
+/// Larger tables of names are not searched for marks.
+const MAX_MARKED: u64 = 256 << 20;
+
 /// So many symbols over one address are told apart, the innermost ones; there is no such nesting in earnest.
 const MAX_NESTED: usize = 64;
 
@@ -87,7 +93,11 @@ impl<'a> Search<'a> {
         let mask = if elf.machine == elf::EM_ARM.0 { !1 } else { !0 };
         let preceding = vec![None; addresses.as_slice().len()];
         let has_marks = [elf::EM_ARM.0, elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&elf.machine);
-        let marks = if has_marks { names.all().map(Cow::into_owned) } else { None };
+        let marks = if has_marks && names.len() <= MAX_MARKED {
+            names.all().map(Cow::into_owned)
+        } else {
+            None
+        };
         let marks = marks.unwrap_or_default();
         Self { elf, addresses, covering: Vec::new(), preceding, mask, marks }
     }
@@ -139,7 +149,7 @@ impl<'a> Search<'a> {
         let candidate = Candidate { start, end: start.saturating_add(size), rank, name };
         let first = self.addresses.below(start);
         let Some(&next) = self.addresses.as_slice().get(first) else { return };
-        if next < candidate.end {
+        if next < candidate.end && self.covering.len() < MAX_COVERING {
             self.covering.push(candidate);
         }
         let better = |known: Candidate| {

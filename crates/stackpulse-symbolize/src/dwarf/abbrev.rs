@@ -1,6 +1,7 @@
 //! Abbreviations, prepared so that entries of no interest are passed over in one step.
 
 use super::form::{self, Cursor, Encoding, Value};
+use crate::work::Work;
 use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
 use rustc_hash::FxHashMap;
 
@@ -57,6 +58,7 @@ impl Abbreviations {
         offset: u64,
         encoding: Encoding,
         last: Option<u64>,
+        work: &Work,
     ) -> Option<Self> {
         let mut cursor = Cursor::new(bytes, usize::try_from(offset).ok()?);
         let mut table = Self { encoding, ..Self::default() };
@@ -66,7 +68,9 @@ impl Abbreviations {
             if code == 0 {
                 return Some(table);
             }
+            let start = cursor.at();
             let abbreviation = table.abbreviation(&mut cursor)?;
+            work.take((cursor.at() - start) as u64)?;
             if code == table.dense.len() as u64 + 1 {
                 table.dense.push(abbreviation);
             } else {

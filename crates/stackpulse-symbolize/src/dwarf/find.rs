@@ -9,6 +9,7 @@ use super::split::SplitFiles;
 use super::units::Unit;
 use crate::addresses::Addresses;
 use crate::lookup::Call;
+use crate::work::Work;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,11 +24,11 @@ const MAX_ROUNDS: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) threads: usize,
-    /// Bytes of units that may be in memory.
+    /// Bytes of debug information that may be in memory.
     pub(crate) memory: u64,
-}
     /// Whether that is a part only: others work at the same time.
     pub(crate) is_part: bool,
+}
 
 /// A unit and the addresses that are to be found in it.
 struct Job<'a> {
@@ -47,7 +48,7 @@ impl Dwarf {
             if jobs.is_empty() {
                 break;
             }
-            self.work(jobs, effort, &mut found);
+            self.answer_jobs(jobs, effort, &mut found);
         }
         found
     }
@@ -57,11 +58,16 @@ impl Dwarf {
     fn claims(&self, addresses: &Addresses) -> Vec<Vec<u32>> {
         let mut claims = vec![Vec::new(); addresses.as_slice().len()];
         let mut silent = Vec::new();
+        let work = self.work();
         for (at, unit) in (0u32..).zip(&self.units) {
             let root = &unit.root;
             let code = Code { low_pc: root.low_pc, high_pc: root.high_pc, ranges: root.ranges };
-            let stated = self.lists(unit).each(&code, |start, end| {
-                for index in addresses.range(start, end) {
+            let stated = self.lists(unit, &work).each(&code, |start, end| {
+                let indexes = addresses.range(start, end);
+                if work.take(indexes.len() as u64).is_none() {
+                    return;
+                }
+                for index in indexes {
                     let claim: &mut Vec<u32> = &mut claims[index];
                     if claim.len() < MAX_ROUNDS && claim.last() != Some(&at) {
                         claim.push(at);
@@ -104,7 +110,7 @@ impl Dwarf {
         jobs
     }
 
-    fn work(&self, jobs: Vec<Job<'_>>, effort: Effort, found: &mut Found) {
+    fn answer_jobs(&self, jobs: Vec<Job<'_>>, effort: Effort, found: &mut Found) {
         let split = SplitFiles::of(self, effort.memory);
         let fitting = jobs.iter().scan(0u64, |sum, job| {
             *sum = sum.saturating_add(job.unit.len);
@@ -120,7 +126,8 @@ impl Dwarf {
         drop(sender);
         let results = std::thread::scope(|scope| {
             let worker = || {
-                let mut worker = Worker::new(self, &split);
+                let work = self.work();
+                let mut worker = Worker::new(self, &split, &work);
                 receiver.iter().flat_map(|job| worker.unit(job)).collect::<Vec<_>>()
             };
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
@@ -146,21 +153,24 @@ struct Worker<'a> {
     dwarf: &'a Dwarf,
     split: &'a SplitFiles<'a>,
     names: Names<'a>,
+    work: &'a Work,
 }
 
 impl<'a> Worker<'a> {
-    fn new(dwarf: &'a Dwarf, split: &'a SplitFiles<'a>) -> Self {
-        Self { dwarf, split, names: Names::new(dwarf) }
+    fn new(dwarf: &'a Dwarf, split: &'a SplitFiles<'a>, work: &'a Work) -> Self {
+        Self { dwarf, split, names: Names::new(dwarf, work), work }
     }
 
     /// Answers for the addresses of one unit.
     fn unit(&mut self, job: Job<'_>) -> Vec<(u32, Vec<Call>)> {
         let addresses = Addresses::new(job.addresses);
         let unit = job.unit;
-        let program =
-            unit.root.line_program.and_then(|at| lines::program_bytes(&self.dwarf.lines, at));
+        let program = unit
+            .root
+            .line_program
+            .and_then(|at| lines::program_bytes(&self.dwarf.lines, at, self.work));
         let header = program.as_ref().and_then(|bytes| lines::header(bytes, unit.encoding));
-        let rows = header.as_ref().map(|header| lines::rows(header, &addresses));
+        let rows = header.as_ref().map(|header| lines::rows(header, &addresses, self.work));
         let (functions, names) = self.functions(unit, &addresses);
         let mut files: FxHashMap<u64, Option<Arc<str>>> = FxHashMap::default();
         let mut file = |index: u64| {
@@ -197,16 +207,16 @@ impl<'a> Worker<'a> {
         addresses: &Addresses,
     ) -> (Functions, Vec<Option<Arc<str>>>) {
         if let Some(half) = self.split.half(unit) {
-            let lists = self.split.lists(unit, &half);
+            let lists = self.split.lists(unit, &half, self.work);
             return walked(
-                &mut Names::new(&half.dwarf),
+                &mut Names::new(&half.dwarf, self.work),
                 &half.dwarf,
                 &half.unit,
                 &lists,
                 addresses,
             );
         }
-        let lists = self.dwarf.lists(unit);
+        let lists = self.dwarf.lists(unit, self.work);
         walked(&mut self.names, self.dwarf, unit, &lists, addresses)
     }
 }
@@ -218,7 +228,8 @@ fn walked(
     lists: &Lists<'_>,
     addresses: &Addresses,
 ) -> (Functions, Vec<Option<Arc<str>>>) {
-    let bytes: Option<Cow<'_, [u8]>> = dwarf.info.read(unit.offset, unit.len);
+    let work = lists.work.take(unit.len);
+    let bytes: Option<Cow<'_, [u8]>> = work.and_then(|()| dwarf.info.read(unit.offset, unit.len));
     let (Some(bytes), Some(table)) = (bytes, names.table(unit)) else {
         return (Functions::default(), Vec::new());
     };

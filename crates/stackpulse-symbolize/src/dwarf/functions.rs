@@ -10,7 +10,7 @@ use gimli::constants as dw;
 const MAX_DEPTH: usize = 4096;
 
 /// More inlined calls than this at one address are not shown.
-pub(crate) const MAX_INLINED: usize = 256;
+const MAX_INLINED: usize = 256;
 
 /// A function, or a call inlined into another, that holds one of the addresses.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +185,11 @@ impl Walk<'_> {
         let mut is_used = false;
         // An entry without ranges of its own is a declaration, or damaged.
         self.lists.each(code, |start, end| {
-            for index in self.addresses.range(start, end) {
+            let indexes = self.addresses.range(start, end);
+            if self.lists.work.take(indexes.len() as u64).is_none() {
+                return;
+            }
+            for index in indexes {
                 if innermost[index] == link.outer {
                     innermost[index] = Some(at);
                     is_used = true;
@@ -200,15 +204,18 @@ impl Walk<'_> {
 }
 
 impl Functions {
-    /// Returns an address's links, innermost first.
+    /// Returns an address's links, innermost first; of too many those in the middle are left out, never the function.
     pub(crate) fn chain(&self, index: usize) -> impl Iterator<Item = (u32, &Link)> {
         let mut next = self.innermost.get(index).copied().flatten();
-        std::iter::from_fn(move || {
+        let links = std::iter::from_fn(move || {
             let at = next?;
             let link = self.links.get(at as usize)?;
             next = link.outer;
             Some((at, link))
-        })
-        .take(MAX_INLINED)
+        });
+        let is_shown = |&(count, (_, link)): &(usize, (u32, &Link))| {
+            count < MAX_INLINED || link.outer.is_none()
+        };
+        links.enumerate().filter(is_shown).map(|(_, link)| link)
     }
 }

@@ -4,6 +4,7 @@ use super::form::{Cursor, Encoding};
 use super::lists::gimli_encoding;
 use crate::addresses::Addresses;
 use crate::section::Section;
+use crate::work::Work;
 use gimli::{DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -22,13 +23,14 @@ pub(crate) struct Row {
 }
 
 /// Reads the bytes of the program at an offset.
-pub(crate) fn program_bytes(lines: &Section, offset: u64) -> Option<Vec<u8>> {
+pub(crate) fn program_bytes(lines: &Section, offset: u64, work: &Work) -> Option<Vec<u8>> {
     let head = lines.read_up_to(offset, 12)?;
     let mut cursor = Cursor::new(&head, 0);
     let len = match cursor.u32()? {
         0xffff_ffff => cursor.u64()?.checked_add(12)?,
         len => u64::from(len) + 4,
     };
+    work.take(len)?;
     (len <= MAX_PROGRAM).then(|| lines.read(offset, len).map(std::borrow::Cow::into_owned))?
 }
 
@@ -41,8 +43,8 @@ pub(crate) fn header(bytes: &[u8], encoding: Encoding) -> Option<Header<'_>> {
 }
 
 /// Runs a program: for each of the addresses its row.
-pub(crate) fn rows(header: &Header<'_>, addresses: &Addresses) -> Vec<Option<Row>> {
-    let mut machine = Machine::new(header, addresses);
+pub(crate) fn rows(header: &Header<'_>, addresses: &Addresses, work: &Work) -> Vec<Option<Row>> {
+    let mut machine = Machine::new(header, addresses, work);
     // What was found before the damage stays.
     let _ = machine.run(header);
     machine.found
@@ -50,6 +52,7 @@ pub(crate) fn rows(header: &Header<'_>, addresses: &Addresses) -> Vec<Option<Row
 
 struct Machine<'a> {
     addresses: &'a Addresses,
+    work: &'a Work,
     found: Vec<Option<Row>>,
     address: u64,
     line: u32,
@@ -69,9 +72,10 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(header: &Header<'_>, addresses: &'a Addresses) -> Self {
+    fn new(header: &Header<'_>, addresses: &'a Addresses, work: &'a Work) -> Self {
         Self {
             addresses,
+            work,
             found: vec![None; addresses.as_slice().len()],
             address: 0,
             line: 1,
@@ -187,7 +191,10 @@ impl<'a> Machine<'a> {
     fn pass(&mut self) {
         let sorted = self.addresses.as_slice();
         let Some((_, row)) = self.last else { return };
-        while self.next < sorted.len() && sorted[self.next] < self.address {
+        while self.next < sorted.len()
+            && sorted[self.next] < self.address
+            && self.work.take(1).is_some()
+        {
             // Of two sequences for the same code the first counts.
             self.found[self.next].get_or_insert(row);
             self.next += 1;

@@ -1,6 +1,7 @@
 //! The address ranges that an entry states.
 
 use super::form::{Cursor, Encoding, Value};
+use crate::work::Work;
 use gimli::{
     DebugAddr, DebugAddrBase, DebugRanges, DebugRngLists, DebugRngListsBase, EndianSlice,
     LittleEndian, RangeLists, RangeListsOffset,
@@ -24,6 +25,7 @@ pub(crate) struct Lists<'a> {
     pub(crate) addresses_base: u64,
     /// What addresses in lists are relative to.
     pub(crate) low_pc: u64,
+    pub(crate) work: &'a Work,
 }
 
 /// The attributes by which an entry states its code.
@@ -94,6 +96,7 @@ impl Lists<'_> {
             )
             .ok()?;
         for _ in 0..MAX_RANGES {
+            self.work.take(1)?;
             match iterator.next().ok()? {
                 None => return Some(()),
                 Some(range) if range.begin != 0 && range.begin < range.end => {
@@ -112,6 +115,7 @@ impl Lists<'_> {
         let mut cursor = Cursor::new(self.ranges, usize::try_from(offset).ok()?);
         let mut base = self.low_pc;
         for _ in 0..MAX_RANGES {
+            self.work.take(1)?;
             let (start, end) = (cursor.sized(size)?, cursor.sized(size)?);
             if start == highest {
                 base = end;

@@ -15,6 +15,7 @@ pub(crate) use split::SplitPlaces;
 
 use crate::elf::Elf;
 use crate::section::Section;
+use crate::work::Work;
 use form::{Cursor, StringRef};
 use lists::Lists;
 use units::{Text, Unit};
@@ -115,6 +116,14 @@ impl Dwarf {
         self.split = places;
     }
 
+    /// How much work the file is worth to a thread.
+    fn work(&self) -> Work {
+        let sections = [&self.info, &self.lines, &self.strings, &self.line_strings];
+        let tables = [&self.abbreviations, &self.ranges, &self.range_lists, &self.addresses];
+        let sections: u64 = sections.iter().map(|section| section.len()).sum();
+        Work::for_bytes(sections + tables.iter().map(|table| table.len() as u64).sum::<u64>())
+    }
+
     /// Whether some units' other halves are elsewhere.
     pub(crate) fn is_split(&self) -> bool {
         self.units.iter().any(|unit| unit.root.split_name.is_some())
@@ -141,7 +150,7 @@ impl Dwarf {
         Cursor::new(&bytes, 0).offset(unit.encoding.is_64)
     }
 
-    fn lists(&self, unit: &Unit) -> Lists<'_> {
+    fn lists<'a>(&'a self, unit: &Unit, work: &'a Work) -> Lists<'a> {
         let root = &unit.root;
         let mut lists = Lists {
             encoding: unit.encoding,
@@ -153,6 +162,7 @@ impl Dwarf {
             addresses: &self.addresses,
             addresses_base: root.addresses.unwrap_or_default(),
             low_pc: 0,
+            work,
         };
         lists.low_pc = root.low_pc.and_then(|value| lists.address(value)).unwrap_or_default();
         lists

@@ -6,6 +6,7 @@ use super::form::{Cursor, StringRef, Value};
 use super::lines::Header;
 use super::units::{Text, Unit};
 use crate::strings::Strings;
+use crate::work::Work;
 use gimli::{AttributeValue, constants as dw};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -38,6 +39,7 @@ pub(crate) struct Names<'a> {
     entries: FxHashMap<u64, Option<Name>>,
     tables: FxHashMap<u64, Option<Rc<Abbreviations>>>,
     paths: FxHashMap<String, Arc<str>>,
+    work: &'a Work,
 }
 
 /// What an entry says of its name.
@@ -49,16 +51,17 @@ struct Facts {
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn new(dwarf: &'a Dwarf) -> Self {
+    pub(crate) fn new(dwarf: &'a Dwarf, work: &'a Work) -> Self {
         Self {
             dwarf,
             strings: Strings::new(dwarf.strings.clone()),
             line_strings: Strings::new(dwarf.line_strings.clone()),
-            alternative: dwarf.alternative.as_deref().map(|file| Box::new(Names::new(file))),
+            alternative: dwarf.alternative.as_deref().map(|file| Box::new(Names::new(file, work))),
             texts: FxHashMap::default(),
             entries: FxHashMap::default(),
             tables: FxHashMap::default(),
             paths: FxHashMap::default(),
+            work,
         }
     }
 
@@ -69,9 +72,9 @@ impl<'a> Names<'a> {
         {
             return known.clone();
         }
-        let table =
-            Abbreviations::read(&self.dwarf.abbreviations, unit.abbreviations, unit.encoding, None)
-                .map(Rc::new);
+        let bytes = &self.dwarf.abbreviations;
+        let table = Abbreviations::read(bytes, unit.abbreviations, unit.encoding, None, self.work);
+        let table = table.map(Rc::new);
         if self.tables.len() >= MAX_TABLES {
             self.tables.clear();
         }

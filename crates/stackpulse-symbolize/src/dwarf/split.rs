@@ -6,6 +6,7 @@ use super::{Budget, Dwarf};
 use crate::elf::Elf;
 use crate::files;
 use crate::section::Section;
+use crate::work::Work;
 use gimli::{DebugCuIndex, DwoId, LittleEndian, SectionId};
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -86,8 +87,13 @@ impl<'a> SplitFiles<'a> {
     }
 
     /// What the ranges and addresses of a half are read from: in part the file that has the skeleton.
-    pub(crate) fn lists<'b>(&'b self, skeleton: &Unit, half: &'b Half) -> Lists<'b> {
-        let outer = self.dwarf.lists(skeleton);
+    pub(crate) fn lists<'b>(
+        &'b self,
+        skeleton: &Unit,
+        half: &'b Half,
+        work: &'b Work,
+    ) -> Lists<'b> {
+        let outer = self.dwarf.lists(skeleton, work);
         let inner = &half.unit;
         let header_len = if inner.encoding.is_64 { 20 } else { 12 };
         Lists {
@@ -99,6 +105,7 @@ impl<'a> SplitFiles<'a> {
             addresses: outer.addresses,
             addresses_base: outer.addresses_base,
             low_pc: outer.low_pc,
+            work,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::abbrev::Abbreviations;
 use super::form::{Cursor, Encoding, StringRef, Value};
 use crate::section::Section;
+use crate::work::Work;
 use gimli::constants as dw;
 
 /// How much of a unit is read to see its first entry; more if that is not enough.
@@ -53,9 +54,10 @@ pub(crate) enum Text {
 /// Finds all units of a section. A damaged header ends the list: there is no telling where the next would be.
 pub(crate) fn scan(info: &Section, abbreviations: &[u8]) -> Vec<Unit> {
     let mut units = Vec::new();
+    let work = Work::for_bytes(info.len() + abbreviations.len() as u64);
     let mut offset = 0;
     while offset < info.len() && units.len() < MAX_UNITS {
-        let Some((unit, next)) = unit_at(info, offset, abbreviations) else { break };
+        let Some((unit, next)) = unit_at(info, offset, abbreviations, &work) else { break };
         units.extend(unit);
         if next <= offset {
             break;
@@ -66,7 +68,12 @@ pub(crate) fn scan(info: &Section, abbreviations: &[u8]) -> Vec<Unit> {
 }
 
 /// Reads a unit's header and first entry, and returns it, if it is of use, with the offset of the next.
-fn unit_at(info: &Section, offset: u64, abbreviations: &[u8]) -> Option<(Option<Unit>, u64)> {
+fn unit_at(
+    info: &Section,
+    offset: u64,
+    abbreviations: &[u8],
+    work: &Work,
+) -> Option<(Option<Unit>, u64)> {
     let mut wanted = FIRST_READ;
     loop {
         let bytes = info.read_up_to(offset, wanted)?;
@@ -79,7 +86,7 @@ fn unit_at(info: &Section, offset: u64, abbreviations: &[u8]) -> Option<(Option<
         if !is_of_use {
             return Some((None, next));
         }
-        match first_entry(&mut cursor, &bytes, &unit, abbreviations) {
+        match first_entry(&mut cursor, &unit, abbreviations, work) {
             Some(root) => {
                 unit.root.split_id = root.split_id.or(unit.root.split_id);
                 unit.root = Root { split_id: unit.root.split_id, ..root };
@@ -131,12 +138,14 @@ fn header(cursor: &mut Cursor<'_>, offset: u64) -> Option<(Unit, bool)> {
 
 fn first_entry(
     cursor: &mut Cursor<'_>,
-    bytes: &[u8],
     unit: &Unit,
     abbreviations: &[u8],
+    work: &Work,
 ) -> Option<Root> {
+    let bytes = cursor.bytes();
     let code = cursor.uleb()?;
-    let table = Abbreviations::read(abbreviations, unit.abbreviations, unit.encoding, Some(code))?;
+    let table =
+        Abbreviations::read(abbreviations, unit.abbreviations, unit.encoding, Some(code), work)?;
     let mut root = Root::default();
     let text = |reference: StringRef| match reference {
         StringRef::Here(start) => {

@@ -8,6 +8,9 @@
 
 mod bad_input;
 mod batches;
+#[allow(unreachable_pub, reason = "the fuzz targets make it public")]
+mod elf_file;
 mod harness;
+mod hostile;
 mod oracle;
 mod sources_of_names;
