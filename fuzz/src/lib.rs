@@ -1,5 +1,7 @@
 //! What the fuzz targets share with the tests of the crates, and blocks put together by hand.
 
+pub mod elf;
+
 use stackpulse_spool::{MAGIC, Record, VERSION};
 
 #[path = "../../crates/stackpulse-spool/tests/it/agree.rs"]
