@@ -48,6 +48,24 @@ impl Input {
         }
     }
 
+    /// The CRC-32 of all bytes, as `.gnu_debuglink` states it.
+    pub(crate) fn crc32(&self) -> Option<u32> {
+        let mut hasher = crc32fast::Hasher::new();
+        let mut chunk = vec![0; 256 << 10];
+        let mut at = 0;
+        while at < self.len() {
+            let wanted = usize::try_from(self.len() - at).unwrap_or(usize::MAX).min(chunk.len());
+            match self.read_into(at, &mut chunk[..wanted]).ok()? {
+                0 => return None,
+                read => {
+                    hasher.update(&chunk[..read]);
+                    at += read as u64;
+                }
+            }
+        }
+        Some(hasher.finalize())
+    }
+
     /// Fills as much of `out` as there is.
     pub(crate) fn read_into(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
         match self {

@@ -1,12 +1,16 @@
 //! The kernel's symbols: `/proc/kallsyms`, or `System.map` where that holds for the running kernel.
 
-use std::fs::File;
+use crate::files;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 /// More symbols than any kernel has.
 const MAX_SYMBOLS: usize = 4 << 20;
+
+/// No list of symbols is longer, nor is a file that tells a fact of the kernel.
+const MAX_TEXT: u64 = 256 << 20;
+const MAX_FACT: u64 = 64 << 10;
 
 /// Longer lines are cut: the kernel's own names have at most 512 bytes.
 const MAX_LINE: u64 = 4096;
@@ -52,12 +56,18 @@ impl KernelSymbols {
 
     /// Reads the symbols of the kernel that runs below `root`, if it was booted as `boot_id`.
     pub(crate) fn of_boot(boot_id: &[u8], root: &Path) -> Option<Self> {
-        let text = |path: &str| std::fs::read(root.join(path)).ok();
+        let text = |path: &str| {
+            let (file, _) = files::open_any(&root.join(path))?;
+            let mut text = Vec::new();
+            file.take(MAX_FACT).read_to_end(&mut text).ok()?;
+            Some(text)
+        };
         let running = text("proc/sys/kernel/random/boot_id")?;
         if boot_id.is_empty() || running.trim_ascii() != boot_id {
             return None;
         }
-        let open = |path: &str| Some(BufReader::new(File::open(root.join(path)).ok()?));
+        let open =
+            |path: &str| Some(BufReader::new(files::open_any(&root.join(path))?.0.take(MAX_TEXT)));
         if let Some(symbols) = open("proc/kallsyms").and_then(Self::read) {
             return Some(symbols);
         }

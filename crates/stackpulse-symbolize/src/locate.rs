@@ -1,7 +1,7 @@
 //! Which files name an image: the recorded one, its debug file, and the file those share parts with.
 
 use crate::elf::Elf;
-use crate::files;
+use crate::files::{self, Root};
 use crate::input::Input;
 use crate::lookup::{Origin, Reason};
 use crate::search;
@@ -25,7 +25,7 @@ pub(crate) struct Files {
     pub(crate) image: Option<Found>,
     pub(crate) debug: Option<Found>,
     /// Recorded paths are below it.
-    pub(crate) root: Option<PathBuf>,
+    pub(crate) root: Option<Root>,
     /// Why the recorded file itself is of no use, if it is not.
     missing: Option<Reason>,
 }
@@ -68,25 +68,26 @@ impl<'a> Locator<'a> {
     pub(crate) fn files(&self, query: &ImageQuery) -> Result<Files, Reason> {
         let mut image = Err(Reason::NoFile);
         let mut root = None;
-        for candidate_root in self.roots() {
-            let found = image_file(query, candidate_root);
+        for candidate in self.roots() {
+            let found = image_file(query, candidate.as_ref());
             // The first reason is that of the path itself; "it is another file" says more than "there is none".
             if found.is_ok() || matches!(image, Err(Reason::NoFile)) {
-                root = candidate_root.map(Path::to_owned);
+                root = candidate;
                 image = found;
             }
             if image.is_ok() {
                 break;
             }
         }
-        let debug = self.debug_file(query, image.as_ref().ok());
+        let search = Search { debug_dirs: self.debug_dirs(root.as_ref()), root: root.as_ref() };
+        let debug = self.debug_file(query, image.as_ref().ok(), &search);
         let missing = image.as_ref().err().copied();
         let mut image = image.ok();
         match (missing, &debug) {
             (Some(reason), None) => return Err(reason),
             _ => {
                 if let Some(image) = &mut image {
-                    image.alternative = self.alternative(&image.elf, &image.path);
+                    image.alternative = search.alternative(&image.elf, &image.path);
                 }
             }
         }
@@ -94,20 +95,33 @@ impl<'a> Locator<'a> {
     }
 
     /// Directories below which recorded paths are looked for; `None` is the path as it is.
-    fn roots(&self) -> Vec<Option<&Path>> {
+    fn roots(&self) -> Vec<Option<Root>> {
+        let root =
+            |directory: &PathBuf, leads_out| Some(Root { directory: directory.clone(), leads_out });
         match &self.options.symfs {
-            Some(symfs) => vec![Some(symfs)],
+            Some(symfs) => vec![root(symfs, true)],
             None => {
-                let others = self.options.roots.iter().map(|root| Some(root.as_path()));
+                let others = self.options.roots.iter().map(|directory| root(directory, false));
                 std::iter::once(None).chain(others).collect()
             }
         }
     }
 
-    fn debug_file(&self, query: &ImageQuery, image: Option<&Found>) -> Option<Found> {
+    /// Directories of debug files: this machine's, and those of the root.
+    fn debug_dirs(&self, root: Option<&Root>) -> Vec<PathBuf> {
+        let of_root = root.map(|root| root.below(Path::new(search::GLOBAL_DEBUG_DIR)));
+        self.debug_dirs.iter().cloned().chain(of_root).collect()
+    }
+
+    fn debug_file(
+        &self,
+        query: &ImageQuery,
+        image: Option<&Found>,
+        search: &Search<'_>,
+    ) -> Option<Found> {
         let of_image = image.map(|image| image.elf.build_id()).unwrap_or_default();
         let build_id = if of_image.is_empty() { &query.build_id } else { &of_image };
-        let mut places = search::by_build_id(build_id, self.debug_dirs);
+        let mut places = search::by_build_id(build_id, &search.debug_dirs);
         places.extend(
             self.options
                 .debuginfod_cache
@@ -115,19 +129,31 @@ impl<'a> Locator<'a> {
                 .flat_map(|cache| search::in_debuginfod_cache(build_id, cache)),
         );
         let by_id = places.into_iter().find_map(|place| {
-            let elf = Elf::read(files::input(&place)?)?;
-            (elf.build_id() == *build_id).then(|| self.found(place, elf))
+            let elf = search.elf(&place)?;
+            (elf.build_id() == *build_id).then(|| search.found(place, elf))
         });
-        by_id.or_else(|| self.by_link(image?))
+        by_id.or_else(|| search.by_link(image?, &query.path))
+    }
+}
+
+/// Where the files that belong to one image are looked for.
+struct Search<'a> {
+    debug_dirs: Vec<PathBuf>,
+    root: Option<&'a Root>,
+}
+
+impl Search<'_> {
+    fn elf(&self, place: &Path) -> Option<Elf> {
+        Elf::read(files::input(place, self.root)?)
     }
 
-    fn by_link(&self, image: &Found) -> Option<Found> {
+    fn by_link(&self, image: &Found, recorded: &Path) -> Option<Found> {
         let (link, checksum) = image.elf.debug_link()?;
-        search::by_link(&image.path, &link, self.debug_dirs).into_iter().find_map(|place| {
+        let places = search::by_link(&image.path, recorded, &link, &self.debug_dirs);
+        places.into_iter().find_map(|place| {
+            let elf = self.elf(&place)?;
             // The checksum is that of the whole file (gdb's manual, "Separate Debug Files").
-            let matches = files::crc32(&place).is_some_and(|actual| actual == checksum);
-            let elf = Elf::read(files::input(&place).filter(|_| matches)?)?;
-            Some(self.found(place, elf))
+            (elf.input.crc32()? == checksum).then(|| self.found(place, elf))
         })
     }
 
@@ -140,10 +166,13 @@ impl<'a> Locator<'a> {
     fn alternative(&self, elf: &Elf, of: &Path) -> Option<Elf> {
         let (link, build_id) = elf.alternative_link()?;
         let link = Path::new(OsStr::from_bytes(&link));
-        let beside = of.parent().map(|directory| directory.join(link));
-        let by_id = search::by_build_id(&build_id, self.debug_dirs);
-        beside.into_iter().chain(by_id).find_map(|place| {
-            let elf = Elf::read(files::input(&place)?)?;
+        let named = match self.root {
+            Some(root) if link.is_absolute() => Some(root.below(link)),
+            _ => of.parent().map(|directory| directory.join(link)),
+        };
+        let by_id = search::by_build_id(&build_id, &self.debug_dirs);
+        named.into_iter().chain(by_id).find_map(|place| {
+            let elf = self.elf(&place)?;
             (elf.build_id() == build_id).then_some(elf)
         })
     }
@@ -191,12 +220,9 @@ impl Files {
 }
 
 /// Finds the recorded file itself, below a root.
-fn image_file(query: &ImageQuery, root: Option<&Path>) -> Result<Found, Reason> {
-    let path = match root {
-        Some(root) => root.join(query.path.strip_prefix("/").unwrap_or(&query.path)),
-        None => query.path.clone(),
-    };
-    let (file, metadata) = files::open(&path).ok_or(Reason::NoFile)?;
+fn image_file(query: &ImageQuery, root: Option<&Root>) -> Result<Found, Reason> {
+    let path = root.map_or_else(|| query.path.clone(), |root| root.below(&query.path));
+    let (file, metadata) = files::open(&path, root).ok_or(Reason::NoFile)?;
     let input = Input::file(file).map_err(|_| Reason::Damaged)?;
     let elf = Elf::read(input.into()).ok_or(Reason::Damaged)?;
     let is_same = if query.build_id.is_empty() {

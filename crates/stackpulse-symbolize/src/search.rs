@@ -24,8 +24,13 @@ pub(crate) fn in_debuginfod_cache(build_id: &[u8], cache: &Path) -> Option<PathB
 }
 
 /// The places that a `.gnu_debuglink` in `file` names: beside the file, in `.debug` beside it, and below each
-/// directory under the file's own path (gdb's manual, "Separate Debug Files").
-pub(crate) fn by_link(file: &Path, link: &[u8], debug_dirs: &[PathBuf]) -> Vec<PathBuf> {
+/// directory under the path that the file has on its own machine (gdb's manual, "Separate Debug Files").
+pub(crate) fn by_link(
+    file: &Path,
+    recorded: &Path,
+    link: &[u8],
+    debug_dirs: &[PathBuf],
+) -> Vec<PathBuf> {
     let link = Path::new(OsStr::from_bytes(link));
     // A link is a file name; anything else leads elsewhere.
     let (Some(name), Some(dir)) =
@@ -34,7 +39,8 @@ pub(crate) fn by_link(file: &Path, link: &[u8], debug_dirs: &[PathBuf]) -> Vec<P
         return Vec::new();
     };
     let mut places = vec![dir.join(name), dir.join(".debug").join(name)];
-    let relative = dir.strip_prefix("/").unwrap_or(dir);
+    let home = recorded.parent().unwrap_or(recorded);
+    let relative = home.strip_prefix("/").unwrap_or(home);
     places.extend(debug_dirs.iter().map(|debug_dir| debug_dir.join(relative).join(name)));
     // A file is not its own debug file.
     places.retain(|place| place != file);
@@ -58,16 +64,19 @@ mod tests {
 
     #[test]
     fn links_are_looked_for_as_gdb_does() {
-        let places = by_link(Path::new("/usr/bin/ls"), b"ls.debug", &[PathBuf::from("/d")]);
-        let expected = ["/usr/bin/ls.debug", "/usr/bin/.debug/ls.debug", "/d/usr/bin/ls.debug"];
+        let (file, recorded) = (Path::new("/root/usr/bin/ls"), Path::new("/usr/bin/ls"));
+        let places = by_link(file, recorded, b"ls.debug", &[PathBuf::from("/d")]);
+        let expected =
+            ["/root/usr/bin/ls.debug", "/root/usr/bin/.debug/ls.debug", "/d/usr/bin/ls.debug"];
         assert_eq!(places, expected.map(PathBuf::from));
     }
 
     #[test]
     fn links_that_lead_elsewhere_are_not_followed() {
         for link in [&b"../../etc/passwd"[..], b"/etc/passwd", b"", b"..", b"a/b"] {
-            assert!(by_link(Path::new("/usr/bin/ls"), link, &[]).is_empty());
+            assert!(by_link(Path::new("/usr/bin/ls"), Path::new("/ls"), link, &[]).is_empty());
         }
-        assert_eq!(by_link(Path::new("/b/ls"), b"ls", &[]), [PathBuf::from("/b/.debug/ls")]);
+        let of_itself = by_link(Path::new("/b/ls"), Path::new("/b/ls"), b"ls", &[]);
+        assert_eq!(of_itself, [PathBuf::from("/b/.debug/ls")]);
     }
 }

@@ -4,7 +4,7 @@ use super::lists::Lists;
 use super::units::{self, Unit};
 use super::{Budget, Dwarf};
 use crate::elf::Elf;
-use crate::files;
+use crate::files::{self, Root};
 use crate::section::Section;
 use crate::work::Work;
 use gimli::{DebugCuIndex, DwoId, LittleEndian, SectionId};
@@ -21,7 +21,7 @@ pub(crate) struct SplitPlaces {
     /// The directory of the image.
     pub(crate) beside: Option<PathBuf>,
     /// Recorded paths are below it.
-    pub(crate) root: Option<PathBuf>,
+    pub(crate) root: Option<Root>,
 }
 
 /// The other halves of one file's units.
@@ -50,7 +50,12 @@ impl<'a> SplitFiles<'a> {
     /// Opens the package, if any of the units needs one and there is one.
     pub(crate) fn of(dwarf: &'a Dwarf, memory: u64) -> Self {
         let mut places = dwarf.split.packages.iter().filter(|_| dwarf.is_split());
-        Self { dwarf, package: places.find_map(|place| Package::open(place, memory)), memory }
+        Self {
+            dwarf,
+            package: places
+                .find_map(|place| Package::open(place, dwarf.split.root.as_ref(), memory)),
+            memory,
+        }
     }
 
     /// Returns the other half of a unit; `None` if it has none, or it is not to be found: its lines remain.
@@ -63,7 +68,7 @@ impl<'a> SplitFiles<'a> {
     }
 
     fn half_in(&self, place: &Path, id: u64) -> Option<Half> {
-        let elf = Elf::read(files::input(place)?)?;
+        let elf = Elf::read(files::input(place, self.dwarf.split.root.as_ref())?)?;
         let dwarf = Dwarf::read_named(&elf, &mut Budget::new(self.memory), ".dwo")?;
         let unit = dwarf.units.iter().find(|unit| unit.root.split_id == Some(id))?.clone();
         Some(Half { dwarf, unit })
@@ -77,7 +82,7 @@ impl<'a> SplitFiles<'a> {
         let directory = PathBuf::from(OsStr::from_bytes(&directory.unwrap_or_default()));
         let recorded = directory.join(name);
         let recorded = match &split.root {
-            Some(root) => root.join(recorded.strip_prefix("/").unwrap_or(&recorded)),
+            Some(root) => root.below(&recorded),
             None => recorded,
         };
         let beside = split.beside.iter().flat_map(|beside| {
@@ -111,8 +116,8 @@ impl<'a> SplitFiles<'a> {
 }
 
 impl Package {
-    fn open(place: &Path, memory: u64) -> Option<Self> {
-        let elf = Elf::read(files::input(place)?)?;
+    fn open(place: &Path, root: Option<&Root>, memory: u64) -> Option<Self> {
+        let elf = Elf::read(files::input(place, root)?)?;
         let mut budget = Budget::new(memory);
         let index = budget.bytes(&elf, ".debug_cu_index")?;
         let strings = budget.section(&elf, ".debug_str.dwo")?;

@@ -12,5 +12,6 @@ mod batches;
 mod elf_file;
 mod harness;
 mod hostile;
+mod opening;
 mod oracle;
 mod sources_of_names;
