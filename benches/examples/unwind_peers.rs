@@ -9,8 +9,8 @@ use stackpulse_benches::unwinding::{Captured, Counting, Program};
 use stackpulse_perf::Mmap;
 use stackpulse_perf::regs::Arch;
 use stackpulse_spool::{Frame, Truncation};
-use stackpulse_unwind::perf_data::FileSource;
-use stackpulse_unwind::{Engine, ImageRequest, ProcessSource};
+use stackpulse_track::perf_data::FileSource;
+use stackpulse_track::{Engine, EngineOptions, ImageRequest, ProcessSource};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
@@ -53,7 +53,7 @@ impl Peer {
                 && offset < segment.file_offset + segment.file_size
         })?;
         let bias = (start_avma + segment.file_offset).checked_sub(offset + segment.svma)?;
-        let section = |section: stackpulse_unwind::Section| {
+        let section = |section: stackpulse_track::Section| {
             let range = section.svma..section.svma + section.bytes.len() as u64;
             (!section.bytes.is_empty()).then_some((range, section.bytes))
         };
@@ -115,39 +115,37 @@ impl Peer {
     }
 }
 
-fn engine_with_mappings(program: &Program) -> (Engine<FileSource>, Counting) {
-    let mut engine = Engine::new(FileSource::new(&program.facts, None), true);
-    let mut sink = Counting::default();
+fn engine_with_mappings(program: &Program) -> Engine<FileSource, Counting> {
+    let mut options = EngineOptions::default();
+    options.kernel_frames = true;
+    let source = FileSource::new(&program.facts, None);
+    let mut engine = Engine::new(source, Counting::default(), options);
     for event in program.mapping_events() {
-        let Ok(()) = engine.handle(event, &mut sink);
+        let Ok(()) = engine.handle(event);
     }
-    (engine, sink)
+    engine
 }
 
-fn engine_pass(
-    engine: &mut Engine<FileSource>,
-    sink: &mut Counting,
-    program: &Program,
-) -> (Duration, u64) {
-    let before = sink.frames;
+fn engine_pass(engine: &mut Engine<FileSource, Counting>, program: &Program) -> (Duration, u64) {
+    let before = engine.sink().frames;
     let started = Instant::now();
     for sample in &program.samples {
-        let Ok(()) = engine.handle(sample.event(Arch::X86_64), sink);
+        let Ok(()) = engine.handle(sample.event(Arch::X86_64));
     }
-    (started.elapsed(), sink.frames - before)
+    (started.elapsed(), engine.sink().frames - before)
 }
 
 /// How many stacks agree with framehop's, and the others by kind.
 fn agreement(program: &Program) -> (u64, BTreeMap<&'static str, u64>) {
-    let (mut engine, mut sink) = engine_with_mappings(program);
+    let mut engine = engine_with_mappings(program);
     let mut peer = Peer::new(program);
     let mut frames = Vec::new();
     let (mut same, mut others) = (0, BTreeMap::new());
     for sample in &program.samples {
-        let Ok(()) = engine.handle(sample.event(Arch::X86_64), &mut sink);
+        let Ok(()) = engine.handle(sample.event(Arch::X86_64));
         let is_whole = peer.unwind(sample, &mut frames);
         let theirs: Vec<_> = frames.iter().map(|&avma| peer.place(avma)).collect();
-        let (ours, marker) = sink.last_stack();
+        let (ours, marker) = engine.sink().last_stack();
         let ours: Vec<_> = ours.into_iter().map(Some).collect();
         let common = ours.iter().zip(&theirs).take_while(|(ours, theirs)| ours == theirs).count();
         if common == ours.len() && common == theirs.len() {
@@ -181,13 +179,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         for _ in 0..3 {
             // Both read the files of the program on their first pass.
             let started = Instant::now();
-            let (mut engine, mut sink) = engine_with_mappings(&program);
+            let mut engine = engine_with_mappings(&program);
             let engine_start = started.elapsed();
             let started = Instant::now();
             let mut peer = Peer::new(&program);
             let peer_start = started.elapsed();
             for pass in 0..3 {
-                let mut ours = engine_pass(&mut engine, &mut sink, &program);
+                let mut ours = engine_pass(&mut engine, &program);
                 let mut theirs = peer.pass(&program);
                 if pass == 0 {
                     ours.0 += engine_start;

@@ -3,7 +3,7 @@
 use stackpulse_perf::regs::{Arch, RegsAbi};
 use stackpulse_perf::{Event, EventKind, Mmap, Payload, Sample, SampleHead, SampleParts, Task};
 use stackpulse_spool::{Frame, Record, RecordSink};
-use stackpulse_unwind::perf_data::{Facts, PerfData, PerfDataError};
+use stackpulse_track::perf_data::{Facts, PerfData, PerfDataError};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{Read, Seek};

@@ -3,8 +3,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use stackpulse_unwind::ProcessSource;
-use stackpulse_unwind::procfs::Procfs;
+use stackpulse_track::ProcessSource;
+use stackpulse_track::procfs::Procfs;
 use std::fs::OpenOptions;
 use std::io::Write;
 

@@ -10,8 +10,8 @@ use crate::unwind_thread::{Ended, UnwindThread};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use stackpulse_perf::capture::{AttachMode, AttachOutcome, RefreshOutcome, Settings, Waker, clock};
 use stackpulse_spool::{Record, RecordSink, Tail, Writer, WriterOptions};
-use stackpulse_unwind::Engine;
-use stackpulse_unwind::procfs::Procfs;
+use stackpulse_track::procfs::Procfs;
+use stackpulse_track::{Engine, EngineOptions};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -199,9 +199,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
         writer.record(&facts).map_err(written)?;
         writer.record(&Record::Host(HostFacts::read().as_record())).map_err(written)?;
         writer.publish().map_err(written)?;
+        let mut engine_options = EngineOptions::default();
+        engine_options.kernel_frames = settings.kernel_frames;
         let thread = UnwindThread {
-            engine: Engine::new(Procfs::new(), settings.kernel_frames),
-            writer,
+            engine: Engine::new(Procfs::new(), writer, engine_options),
             messages: capture.messages.clone(),
             spent: capture.spent.clone(),
             progress,

@@ -1,7 +1,7 @@
 //! What a recording came to, in numbers.
 
 use stackpulse_perf::capture::Settings;
-use stackpulse_unwind::Statistics as Unwound;
+use stackpulse_track::Statistics as Unwound;
 use std::ops::Range;
 
 /// The totals of a recording, so far or at its end. Counters saturate.

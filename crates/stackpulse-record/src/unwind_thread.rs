@@ -8,15 +8,14 @@ use stackpulse_perf::Batch;
 use stackpulse_perf::capture::Settings;
 use stackpulse_perf::capture::clock;
 use stackpulse_spool::{Record, RecordSink, WriteError, Writer};
-use stackpulse_unwind::Engine;
-use stackpulse_unwind::procfs::Procfs;
+use stackpulse_track::Engine;
+use stackpulse_track::procfs::Procfs;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Unwinds what comes, and writes it.
 pub(crate) struct UnwindThread<W: Write> {
-    pub(crate) engine: Engine<Procfs>,
-    pub(crate) writer: Writer<W>,
+    pub(crate) engine: Engine<Procfs, Writer<W>>,
     pub(crate) messages: Receiver<Message>,
     pub(crate) spent: Sender<Batch>,
     /// The latest summary goes here; one that nobody has taken yet is not replaced, but the next is newer.
@@ -82,7 +81,7 @@ impl<W: Write> UnwindThread<W> {
 
     fn handle(&mut self, mut batch: Batch) -> Result<(), WriteError> {
         for event in batch.drain() {
-            self.engine.handle(event, &mut self.writer)?;
+            self.engine.handle(event)?;
         }
         // A capture thread that is busy, or gone, needs no batch back.
         let _ = self.spent.try_send(batch);
@@ -90,23 +89,24 @@ impl<W: Write> UnwindThread<W> {
     }
 
     fn publish(&mut self) -> Result<(), WriteError> {
-        self.engine.tick(clock::monotonic_ns(), &mut self.writer)?;
-        self.writer.publish()?;
+        self.engine.tick(clock::monotonic_ns())?;
+        self.engine.sink().publish()?;
         self.tell();
         Ok(())
     }
 
-    fn tell(&self) {
+    fn tell(&mut self) {
         // Where the user has not looked at the last one yet, the next is newer.
-        let _ = self.progress.try_send(self.summary());
+        let summary = self.summary();
+        let _ = self.progress.try_send(summary);
     }
 
-    fn summary(&self) -> Summary {
+    fn summary(&mut self) -> Summary {
         let mut summary = Summary::of(
             &self.captured.statistics,
             &self.engine.statistics(),
             &self.settings,
-            self.writer.bytes_written(),
+            self.engine.sink().bytes_written(),
         );
         summary.took(
             self.start_ns..clock::monotonic_ns(),
@@ -121,7 +121,8 @@ impl<W: Write> UnwindThread<W> {
         if let Err(error) = ended {
             return self.give_up(error);
         }
-        let closed = if is_finished { self.writer.finish() } else { self.writer.abort() };
+        let writer = self.engine.into_sink();
+        let closed = if is_finished { writer.finish() } else { writer.abort() };
         match closed {
             Ok((out, bytes)) => {
                 summary.bytes_written = bytes;
@@ -137,18 +138,22 @@ impl<W: Write> UnwindThread<W> {
 
     fn write_end(&mut self) -> Result<(), WriteError> {
         let end_ns = clock::monotonic_ns();
-        self.engine.finish(end_ns, &mut self.writer)?;
+        self.engine.finish(end_ns)?;
         let summary = self.summary();
         for (name, value) in &summary.counters {
-            self.writer.record(&Record::Counter { name: name.as_bytes(), value: *value })?;
+            self.engine.sink().record(&Record::Counter { name: name.as_bytes(), value: *value })?;
         }
-        self.writer.record(&Record::End { time_ns: end_ns })
+        self.engine.sink().record(&Record::End { time_ns: end_ns })
     }
 
     /// The spool ends at its last whole block; the failure is the cause of the recording's end.
-    fn give_up(self, error: WriteError) -> Ended<W> {
+    fn give_up(mut self, error: WriteError) -> Ended<W> {
         let summary = self.summary();
-        Ended { summary, out: Some(self.writer.into_inner()), error: Some(write_failed(error)) }
+        Ended {
+            summary,
+            out: Some(self.engine.into_sink().into_inner()),
+            error: Some(write_failed(error)),
+        }
     }
 }
 

@@ -1,28 +1,47 @@
 //! What a process's executable addresses show.
 
-/// Index of an image in the engine's cache.
+/// An image that an [`Unwinder`](crate::Unwinder) knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ImageIndex(pub(crate) u32);
+pub struct ImageIndex(pub(crate) u32);
+
+impl ImageIndex {
+    /// Returns the number: images are counted from zero in the order they were made known.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// What a range of addresses shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// A file, or the vDSO: `file_offset` is that of the range's start.
-    Image { image: ImageIndex, file_offset: u64 },
+pub enum Shown {
+    /// A file, or the vDSO.
+    Image {
+        /// Which image.
+        image: ImageIndex,
+        /// The byte of its file that the range begins with.
+        file_offset: u64,
+    },
     /// Memory of no file: code made at run time.
     Anonymous,
 }
 
 /// A range of executable addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) start_avma: u64,
-    pub(crate) end_avma: u64,
-    pub(crate) shown: Shown,
+pub struct Region {
+    /// First address.
+    pub start_avma: u64,
+    /// First address after it.
+    pub end_avma: u64,
+    /// What is there.
+    pub shown: Shown,
 }
 
 impl Region {
-    pub(crate) fn contains(&self, avma: u64) -> bool {
+    /// Returns whether an address lies in it.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, avma: u64) -> bool {
         (self.start_avma..self.end_avma).contains(&avma)
     }
 
@@ -40,31 +59,40 @@ impl Region {
 
 /// The executable mappings of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AddressSpace {
+pub struct AddressSpace {
     /// Sorted by start; ranges never overlap.
     regions: Vec<Region>,
+    version: u64,
 }
 
 impl AddressSpace {
     /// Returns the region that covers an address.
     #[inline]
-    pub(crate) fn find(&self, avma: u64) -> Option<&Region> {
+    #[must_use]
+    pub fn find(&self, avma: u64) -> Option<&Region> {
         let after = self.regions.partition_point(|region| region.start_avma <= avma);
         self.regions.get(after.checked_sub(1)?).filter(|region| avma < region.end_avma)
     }
 
+    /// Returns a number that is another one after each change.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Maps a region over whatever was there: what it overlaps is cut off.
-    pub(crate) fn map(&mut self, region: Region) {
+    pub fn map(&mut self, region: Region) {
+        self.version += 1;
         if region.start_avma >= region.end_avma {
             return;
         }
-        self.unmap(region.start_avma, region.end_avma);
+        self.cut_out(region.start_avma, region.end_avma);
         let at = self.regions.partition_point(|other| other.start_avma < region.start_avma);
         self.regions.insert(at, region);
     }
 
     /// Takes a range of addresses away from whatever is there.
-    pub(crate) fn unmap(&mut self, start_avma: u64, end_avma: u64) {
+    fn cut_out(&mut self, start_avma: u64, end_avma: u64) {
         let first = self.regions.partition_point(|region| region.end_avma <= start_avma);
         let last = self.regions.partition_point(|region| region.start_avma < end_avma);
         if first >= last {
@@ -82,9 +110,10 @@ impl AddressSpace {
     }
 
     /// Takes these regions, sorted or not, for all there is.
-    pub(crate) fn replace(&mut self, regions: impl IntoIterator<Item = Region>) {
-        let mut new = Self::default();
+    pub fn replace(&mut self, regions: impl IntoIterator<Item = Region>) {
+        let mut new = Self { regions: Vec::new(), version: self.version };
         regions.into_iter().for_each(|region| new.map(region));
+        new.version = self.version + 1;
         *self = new;
     }
 }

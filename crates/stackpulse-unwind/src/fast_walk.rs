@@ -4,12 +4,15 @@
 //! which begins anew.
 
 use crate::address_space::{Region, Shown};
-use crate::cfi::{Jump, Memory, Simple};
-use crate::memo::{Entry, Memo, Slot};
-use crate::registers::{RegisterSet, without_signature};
-use crate::walk::{At, CapturedStack, MAX_DEPTH, Step, WalkedFrame, Walker, ended_by_null};
+use crate::cfi::{Jump, Simple};
+use crate::code_address::CodeAddress;
+use crate::cut::Cut;
+use crate::last_stack::{LastStack, Needs, New, Slot, Steps};
+use crate::memory::{CapturedStack, Memory};
+use crate::registers::{Registers, without_signature};
+use crate::unwinder::Walk;
+use crate::walk::{MAX_DEPTH, Step, WalkedFrame, Walker, ended_by_null};
 use stackpulse_perf::regs::Arch;
-use stackpulse_spool::{Frame, Truncation};
 use std::cell::RefCell;
 
 /// How a walk ended.
@@ -18,7 +21,7 @@ pub(crate) enum Ended {
     /// At this frame of the last stack.
     Joined(usize),
     /// At the root, or before it for this reason.
-    Alone(Option<Truncation>),
+    Alone(Option<Cut>),
 }
 
 /// What a new frame's step depended on.
@@ -29,7 +32,7 @@ struct Trace {
     kind: Kind,
     /// Where its slots begin; its frame pointer's is the last, if it has one.
     slots_start: usize,
-    fp_steps: [u64; 2],
+    steps: Steps,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,26 +79,31 @@ impl Memory for Recording<'_> {
 
 impl Walker<'_> {
     /// Walks from a sample's registers outwards; new frames go to `frames`, innermost first. `None`: the full walk is needed.
-    pub(crate) fn walk_fast(
+    pub(crate) fn walk_fast<F: Copy>(
         &mut self,
-        registers: &RegisterSet,
+        registers: &Registers,
         stack: CapturedStack<'_>,
-        memo: &Memo,
+        last: &LastStack<F>,
         (frames, trail): (&mut Vec<WalkedFrame>, &mut Trail),
     ) -> Option<Ended> {
         let arch = registers.arch();
-        let fp_number = RegisterSet::fp_number(arch);
+        let fp_number = Registers::fp_number(arch);
         let mut state =
             State { pc: registers.pc(), sp: registers.sp(), fp: registers.get(fp_number) };
         let mut region: Option<Region> = None;
-        let mut may_meet = memo.entries.len();
+        let mut may_meet = last.entries.len();
         trail.traces.clear();
         trail.slots.clear();
         trail.missing_avma = None;
         loop {
             let is_exact = frames.is_empty();
-            let lookup_avma = if is_exact { state.pc } else { state.pc.wrapping_sub(1) };
-            if let Some(index) = memo.meets(&mut may_meet, lookup_avma, (state.sp, state.fp)) {
+            let address = if is_exact {
+                CodeAddress::InstructionPointer(state.pc)
+            } else {
+                CodeAddress::ReturnAddress(state.pc)
+            };
+            let lookup_avma = address.lookup_avma();
+            if let Some(index) = last.meets(&mut may_meet, lookup_avma, (state.sp, state.fp)) {
                 let whole = frames.len() + index + 1;
                 return (whole < MAX_DEPTH).then_some(Ended::Joined(index));
             }
@@ -103,21 +111,15 @@ impl Walker<'_> {
                 region = self.space.find(lookup_avma).copied();
             }
             if region.is_none() && !is_exact {
-                return Some(Ended::Alone(Some(Truncation::BadCfa)));
+                return Some(Ended::Alone(Some(Cut::BadCfa)));
             }
-            frames.push(WalkedFrame { lookup_avma, region });
-            trail.traces.push(Trace {
-                sp: state.sp,
-                fp: state.fp.unwrap_or_default(),
-                kind: Kind::Unknown,
-                slots_start: trail.slots.len(),
-                fp_steps: [0; 2],
-            });
+            let frame = WalkedFrame { address, region };
+            frames.push(frame);
+            trail.open(&state);
             if frames.len() >= MAX_DEPTH {
                 return None;
             }
-            let at = At { region, lookup_avma, is_exact };
-            match self.jump(at) {
+            match self.jump(frame) {
                 Jump::Outermost => {
                     trail.close(Kind::Nothing);
                     return Some(Ended::Alone(None));
@@ -125,7 +127,7 @@ impl Walker<'_> {
                 Jump::Simple(rule) => {
                     match trail.simple_step(rule, &mut state, (arch, is_exact), stack) {
                         Ok(()) => {}
-                        Err(Some(Truncation::NullReturnAddress)) if self.may_end_by_null(at) => {
+                        Err(Some(Cut::NullReturnAddress)) if self.may_end_by_null(frame) => {
                             return Some(Ended::Alone(None));
                         }
                         Err(end) => return Some(Ended::Alone(end)),
@@ -133,13 +135,13 @@ impl Walker<'_> {
                 }
                 Jump::Other => {
                     let mut full = if is_exact { *registers } else { state.registers(arch) };
-                    match self.recorded_step(&mut full, at, stack, trail) {
-                        Step::Caller { is_exact: false } => {}
+                    match self.recorded_step(&mut full, frame, stack, trail) {
+                        Step::Caller(CodeAddress::ReturnAddress(_)) => {}
                         Step::Outermost if is_exact => return Some(Ended::Alone(None)),
                         Step::Cut(reason) if is_exact => return Some(Ended::Alone(Some(reason))),
                         _ => return None,
                     }
-                    let sp = full.get(RegisterSet::SP)?;
+                    let sp = full.get(Registers::SP)?;
                     state = State { pc: full.pc(), sp, fp: full.get(fp_number) };
                 }
             }
@@ -148,19 +150,20 @@ impl Walker<'_> {
 
     /// Where the walk goes from a frame.
     #[inline]
-    fn jump(&mut self, at: At) -> Jump {
+    fn jump(&mut self, at: WalkedFrame) -> Jump {
         match at.region {
             Some(Region { start_avma, shown: Shown::Image { image, file_offset }, .. }) => {
-                self.images.jump(image, file_offset + (at.lookup_avma - start_avma))
+                self.images.jump(image, file_offset + (at.address.lookup_avma() - start_avma))
             }
             _ => Jump::Other,
         }
     }
 
-    fn may_end_by_null(&self, at: At) -> bool {
+    fn may_end_by_null(&self, at: WalkedFrame) -> bool {
         match at.region {
             Some(Region { start_avma, shown: Shown::Image { image, file_offset }, .. }) => {
-                self.images.may_end_by_null(image, file_offset + (at.lookup_avma - start_avma))
+                let into = at.address.lookup_avma() - start_avma;
+                self.images.may_end_by_null(image, file_offset + into)
             }
             _ => false,
         }
@@ -169,41 +172,45 @@ impl Walker<'_> {
     /// A step of the full walk, with a note of all that it reads.
     fn recorded_step(
         &mut self,
-        registers: &mut RegisterSet,
-        at: At,
+        registers: &mut Registers,
+        at: WalkedFrame,
         stack: CapturedStack<'_>,
         trail: &mut Trail,
     ) -> Step {
-        let count = |walker: &Self| {
-            [walker.statistics.frame_pointer_generated, walker.statistics.frame_pointer_image]
-        };
-        let [generated, image] = count(self);
+        let before = std::mem::take(&mut self.steps);
         let recording = Recording { stack, slots: RefCell::new(&mut trail.slots) };
         let step = self.step(registers, at, &recording);
-        let [generated_after, image_after] = count(self);
         if let Some(trace) = trail.traces.last_mut() {
             // In the innermost frame any register may have been used.
-            trace.kind = if at.is_exact { Kind::Unknown } else { Kind::Recorded };
-            trace.fp_steps = [generated_after - generated, image_after - image];
+            let is_interrupted = at.address.is_interrupted();
+            trace.kind = if is_interrupted { Kind::Unknown } else { Kind::Recorded };
+            trace.steps = self.steps;
         }
+        self.steps.add(before);
         step
     }
 }
 
 impl State {
     /// As all that is known of a frame's registers.
-    fn registers(self, arch: Arch) -> RegisterSet {
-        let mut set = RegisterSet::none(arch);
-        set.set(RegisterSet::PC, self.pc);
-        set.set(RegisterSet::SP, self.sp);
-        if let Some(fp) = self.fp {
-            set.set(RegisterSet::fp_number(arch), fp);
-        }
-        set
+    fn registers(self, arch: Arch) -> Registers {
+        Registers::of_frame(arch, self.pc, self.sp, self.fp)
     }
 }
 
 impl Trail {
+    /// Begins with a new frame.
+    #[inline]
+    fn open(&mut self, state: &State) {
+        self.traces.push(Trace {
+            sp: state.sp,
+            fp: state.fp.unwrap_or_default(),
+            kind: Kind::Unknown,
+            slots_start: self.slots.len(),
+            steps: Steps::default(),
+        });
+    }
+
     fn close(&mut self, kind: Kind) {
         if let Some(trace) = self.traces.last_mut() {
             trace.kind = kind;
@@ -218,11 +225,11 @@ impl Trail {
         state: &mut State,
         (arch, is_exact): (Arch, bool),
         stack: CapturedStack<'_>,
-    ) -> Result<(), Option<Truncation>> {
+    ) -> Result<(), Option<Cut>> {
         let (base, is_known) = match (rule.cfa_by_fp, state.fp) {
             (false, fp) => (state.sp, fp.is_some()),
             (true, Some(fp)) => (fp, true),
-            (true, None) => return Err(Some(Truncation::BadCfa)),
+            (true, None) => return Err(Some(Cut::BadCfa)),
         };
         let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
         let mut restores_fp = false;
@@ -231,12 +238,12 @@ impl Trail {
         }
         // A frame lies above the one it called.
         if cfa < state.sp || cfa == state.sp && !is_exact {
-            return Err(Some(if cfa == state.sp { Truncation::Loop } else { Truncation::BadCfa }));
+            return Err(Some(if cfa == state.sp { Cut::Loop } else { Cut::BadCfa }));
         }
         let avma = cfa.wrapping_add_signed(i64::from(rule.return_offset));
         let Some(value) = stack.read(avma) else {
             self.missing_avma = Some(avma);
-            return Err(Some(Truncation::OutsideCapture));
+            return Err(Some(Cut::OutsideCapture));
         };
         self.slots.push(Slot { avma, value });
         let return_address = if rule.is_signed { without_signature(arch, value) } else { value };
@@ -263,44 +270,30 @@ impl Trail {
 
     /// Returns the address and the stack pointer of the outermost new frame.
     pub(crate) fn outermost(&self, walked: &[WalkedFrame]) -> Option<(u64, u64)> {
-        Some((walked.last()?.lookup_avma, self.traces.last()?.sp))
+        Some((walked.last()?.address.lookup_avma(), self.traces.last()?.sp))
     }
 
-    /// Makes a finished walk the thread's last stack. `new` are the frames it met, innermost first, as the spool knows them.
-    pub(crate) fn remember(
+    /// Makes a finished walk the thread's last stack. `new` is what the user keeps of the frames it met, innermost first.
+    pub(crate) fn remember<F: Copy>(
         &self,
-        memo: &mut Memo,
-        ended: Ended,
-        (walked, new): (&[WalkedFrame], &[Frame]),
+        walk: &Walk,
+        (walked, new): (&[WalkedFrame], &[F]),
+        last: &mut LastStack<F>,
     ) {
-        match ended {
-            Ended::Joined(index) => memo.truncate(index + 1),
-            Ended::Alone(end) => {
-                memo.clear();
-                memo.end = end;
-                memo.missing_avma = self.missing_avma;
-            }
+        last.truncate(walk.met);
+        if walk.met == 0 {
+            last.end = walk.cut;
+            last.missing_avma = self.missing_avma;
         }
         let mut slots_end = self.slots.len();
         for ((trace, walked), &frame) in self.traces.iter().zip(walked).zip(new).rev() {
             let slots = self.slots.get(trace.slots_start..slots_end).unwrap_or_default();
             slots_end = trace.slots_start;
-            memo.push(trace.entry(walked.lookup_avma, frame), slots, trace.kind.needs());
+            let Trace { sp, fp, kind, steps, .. } = *trace;
+            let lookup_avma = walked.address.lookup_avma();
+            last.push(New { lookup_avma, sp, fp, steps, needs: kind.needs(), frame }, slots);
         }
     }
-}
-
-/// What of a frame's state and slots the walk outwards depends on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Needs {
-    /// Its frame pointer, for itself.
-    pub(crate) fp: bool,
-    /// Its frame pointer, if its caller needs it: it was not restored.
-    pub(crate) passes_fp: bool,
-    /// Its last slot only if its caller needs the frame pointer.
-    pub(crate) last_slot_is_fp: bool,
-    /// Whether that is all.
-    pub(crate) is_all: bool,
 }
 
 impl Kind {
@@ -312,21 +305,6 @@ impl Kind {
         };
         let is_all = !matches!(self, Self::Unknown);
         Needs { fp, passes_fp, last_slot_is_fp, is_all }
-    }
-}
-
-impl Trace {
-    fn entry(&self, lookup_avma: u64, frame: Frame) -> Entry {
-        Entry {
-            lookup_avma,
-            sp: self.sp,
-            fp: self.fp,
-            needs_fp: false,
-            is_joinable: false,
-            slots_end: 0,
-            fp_steps: self.fp_steps,
-            frame,
-        }
     }
 }
 

@@ -1,74 +1,73 @@
-//! Perf events in, spool records out: processes, modules, unwinding.
+//! Stacks from registers and copied stack bytes, by call frame information (x86-64 and AArch64).
 //!
-//! *What you bring*: [`Event`](stackpulse_perf::Event)s in the order of their times, with the user registers and stack bytes of each
-//! sample; a [`ProcessSource`] that answers questions about processes and files; a [`RecordSink`](stackpulse_spool::RecordSink).
+//! *What you bring*: the files of the mapped images, parsed by [`ImageFile::parse`]; the executable mappings of a process, in an
+//! [`AddressSpace`]; a thread's registers and the bytes of its stack, as the kernel samples them.
 //!
-//! *What you get*: an [`Engine`] that follows forks, execs, mappings and exits, unwinds each sample by the call frame information of
-//! the mapped files (x86-64 and AArch64), and tells a stack that did not reach its root, with the reason. The source for a live system is
-//! `procfs::Procfs` (feature `procfs`, default); for a `perf.data` file, and the file's events, see `perf_data` (feature `perf-data`).
+//! *What you get*: an [`Unwinder`] that tells the frames, innermost first, and the reason where it did not reach the root. Call frame
+//! information (`.eh_frame`, `.debug_frame`, packed or not) is compiled at first use and serves every process that maps the image;
+//! a thread's [`LastStack`] spares walking what has not changed since.
 //!
-//! *Not for*: capturing events, names of functions, debuggers (only what leads to callers is computed), 32-bit code.
+//! *Not for*: names of functions, debuggers (only what leads to callers is computed), 32-bit code, following processes: see
+//! `stackpulse-track` for these.
 //!
-//! The engine has no thread, no clock and no file in it: the same events and the same answers give the same records.
+//! This unwinds the thread that runs it:
 //!
 //! ```
-//! use stackpulse_perf::{AttachedProcess, Event, EventKind};
-//! use stackpulse_spool::{Record, RecordSink, text};
-//! use stackpulse_unwind::procfs::Procfs;
-//! use stackpulse_unwind::Engine;
+//! # #[cfg(target_arch = "x86_64")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use stackpulse_unwind::{AddressSpace, Arch, Captured, ImageFile, LastStack, Region, Registers, Shown, Unwinder};
+//! use std::{fs, os::unix::fs::FileExt};
 //!
-//! /// Keeps records as lines of text.
-//! struct Lines(Vec<String>);
-//!
-//! impl RecordSink for Lines {
-//!     type Error = std::convert::Infallible;
-//!
-//!     fn record(&mut self, record: &Record<'_>) -> Result<(), Self::Error> {
-//!         self.0.push(text::line(record).to_string());
-//!         Ok(())
-//!     }
+//! let (mut unwinder, mut space) = (Unwinder::new(), AddressSpace::default());
+//! for line in fs::read_to_string("/proc/self/maps")?.lines() {
+//!     let words: Vec<&str> = line.split_whitespace().collect();
+//!     let [range, "r-xp", offset, _, _, path] = words[..] else { continue };
+//!     let Some(file) = fs::read(path).ok().and_then(|bytes| ImageFile::parse(&*bytes, false).ok()) else { continue };
+//!     let hex = |text| u64::from_str_radix(text, 16);
+//!     let (start, end) = range.split_once('-').ok_or("no range")?;
+//!     let image = unwinder.add_image();
+//!     unwinder.provide(image, Some(file));
+//!     let shown = Shown::Image { image, file_offset: hex(offset)? };
+//!     space.map(Region { start_avma: hex(start)?, end_avma: hex(end)?, shown });
 //! }
-//!
-//! let mut lines = Lines(Vec::new());
-//! let mut engine = Engine::new(Procfs::new(), false);
-//! let pid = std::process::id();
-//! let process = AttachedProcess { pid, ..AttachedProcess::default() };
-//! let event = Event { time_ns: 1, cpu: None, kind: EventKind::Attached(process) };
-//! engine.handle(event, &mut lines)?;
-//! engine.finish(2, &mut lines)?;
-//! assert!(lines.0[0].starts_with("process "));
-//! # Ok::<(), std::convert::Infallible>(())
+//! let (pc, sp, fp): (u64, u64, u64);
+//! unsafe { std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) pc, out(reg) sp, out(reg) fp) };
+//! let mut stack = vec![0; 8192];
+//! let read = fs::File::open("/proc/self/mem")?.read_at(&mut stack, sp)?;
+//! let captured = Captured { registers: Registers::of_frame(Arch::X86_64, pc, sp, Some(fp)), stack: &stack[..read] };
+//! let walk = unwinder.unwind::<()>(&space, &captured, &mut LastStack::default()).map_err(|_| "an image was not provided")?;
+//! for frame in unwinder.frames() {
+//!     println!("{:#x}", frame.address.lookup_avma());
+//! }
+//! assert!(unwinder.frames().len() > 5 && walk.cut.is_none(), "{walk:?}");
+//! # Ok(())
+//! # }
+//! # #[cfg(not(target_arch = "x86_64"))]
+//! # fn main() {}
 //! ```
 #![forbid(unsafe_code)]
 
 mod address_space;
 mod cfi;
-mod engine;
+mod code_address;
+mod cut;
 mod fast_walk;
-mod generations;
 mod image;
-mod image_cache;
-mod maps;
-mod memo;
-mod output;
-#[cfg(feature = "perf-data")]
-pub mod perf_data;
-mod process;
-#[cfg(feature = "procfs")]
-pub mod procfs;
+mod images;
+mod last_stack;
+mod memory;
 mod registers;
-#[cfg(feature = "procfs")]
-mod regular_file;
-mod sample;
-mod source;
-mod stats;
-mod stitch;
 mod unpack;
+mod unwinder;
 mod walk;
 
+pub use address_space::{AddressSpace, ImageIndex, Region, Shown};
 pub use cfi::{CfiSections, Section};
-pub use engine::Engine;
+pub use code_address::CodeAddress;
+pub use cut::Cut;
 pub use image::{ImageError, ImageFile, ImageSymbol, Segment};
-pub use maps::{MapsLine, parse as parse_maps};
-pub use source::{GeneratedCode, ImageRequest, ProcessSource};
-pub use stats::Statistics;
+pub use last_stack::{LastStack, Steps};
+pub use registers::Registers;
+pub use stackpulse_perf::regs::Arch;
+pub use unwinder::{Captured, Unread, Unwinder, Walk};
+pub use walk::{MAX_DEPTH, WalkedFrame};

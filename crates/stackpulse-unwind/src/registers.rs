@@ -10,7 +10,7 @@ const COUNT: usize = 33;
 
 /// The registers of one frame, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RegisterSet {
+pub struct Registers {
     values: [u64; COUNT],
     /// Bit `n`: register `n` is known.
     known: u64,
@@ -40,16 +40,18 @@ const PERF_NUMBERS: [u32; 16] = [
 /// User addresses of AArch64 have 48 bits; a signature of pointer authentication lies above.
 const AARCH64_ADDRESS: u64 = (1 << 48) - 1;
 
-impl RegisterSet {
+impl Registers {
     /// The stack pointer: rsp, sp.
-    pub(crate) const SP: u8 = 31;
+    pub const SP: u8 = 31;
     /// The frame's own pc.
-    pub(crate) const PC: u8 = 32;
+    pub const PC: u8 = 32;
     /// The link register of AArch64.
-    pub(crate) const LR: u8 = 30;
+    pub const LR: u8 = 30;
 
-    /// Takes a sample's registers; `None` without pc or sp.
-    pub(crate) fn of_sample(regs: &UserRegs<'_>) -> Option<Self> {
+    /// Takes the registers that the kernel delivered with a sample; `None` without pc or sp, or of an architecture that is not
+    /// followed.
+    #[must_use]
+    pub fn of_sample(regs: &UserRegs<'_>) -> Option<Self> {
         let mut set = Self::none(regs.arch());
         match regs.arch() {
             Arch::X86_64 => {
@@ -69,6 +71,16 @@ impl RegisterSet {
         Some(set)
     }
 
+    /// Makes the registers of a frame of which no more than these is known.
+    #[must_use]
+    pub fn of_frame(arch: Arch, pc: u64, sp: u64, fp: Option<u64>) -> Self {
+        let mut set = Self::none(arch);
+        set.set(Self::PC, pc);
+        set.set(Self::SP, sp);
+        set.take(Some(Self::fp_number(arch)), fp);
+        set
+    }
+
     /// A frame of which no register is known.
     pub(crate) fn none(arch: Arch) -> Self {
         Self { values: [0; COUNT], known: 0, arch }
@@ -80,20 +92,23 @@ impl RegisterSet {
         }
     }
 
-    /// Whose registers they are.
-    pub(crate) fn arch(&self) -> Arch {
+    /// Returns whose registers they are.
+    #[must_use]
+    pub fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// The number of the frame pointer: rbp, x29.
+    /// Returns the number of the frame pointer: rbp, x29.
     #[inline]
-    pub(crate) fn fp_number(arch: Arch) -> u8 {
+    #[must_use]
+    pub fn fp_number(arch: Arch) -> u8 {
         if arch == Arch::Aarch64 { 29 } else { 6 }
     }
 
     /// Returns a register, if it is known.
     #[inline]
-    pub(crate) fn get(&self, number: u8) -> Option<u64> {
+    #[must_use]
+    pub fn get(&self, number: u8) -> Option<u64> {
         let value = *self.values.get(usize::from(number))?;
         (self.known >> number & 1 != 0).then_some(value)
     }
@@ -103,8 +118,9 @@ impl RegisterSet {
         self.get(number_of(self.arch, number)?)
     }
 
+    /// Says that a register has this value; a number that is none changes nothing.
     #[inline]
-    pub(crate) fn set(&mut self, number: u8, value: u64) {
+    pub fn set(&mut self, number: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(number)) {
             *slot = value;
             self.known |= 1 << number;
@@ -112,19 +128,21 @@ impl RegisterSet {
     }
 
     /// Says that a register's value is not known.
-    pub(crate) fn forget(&mut self, number: u8) {
+    pub fn forget(&mut self, number: u8) {
         if usize::from(number) < COUNT {
             self.known &= !(1 << number);
         }
     }
 
-    /// The frame's pc.
-    pub(crate) fn pc(&self) -> u64 {
+    /// Returns the frame's pc.
+    #[must_use]
+    pub fn pc(&self) -> u64 {
         self.values[usize::from(Self::PC)]
     }
 
-    /// The frame's stack pointer; where it is not known, an address that it is not below.
-    pub(crate) fn sp(&self) -> u64 {
+    /// Returns the frame's stack pointer; where it is not known, an address that it is not below.
+    #[must_use]
+    pub fn sp(&self) -> u64 {
         self.values[usize::from(Self::SP)]
     }
 }
@@ -133,8 +151,8 @@ impl RegisterSet {
 pub(crate) fn number_of(arch: Arch, number: u16) -> Option<u8> {
     let number = u8::try_from(number).ok()?;
     match (arch, number) {
-        (Arch::X86_64, 7) => Some(RegisterSet::SP),
-        (Arch::X86_64, 16) => Some(RegisterSet::PC),
+        (Arch::X86_64, 7) => Some(Registers::SP),
+        (Arch::X86_64, 16) => Some(Registers::PC),
         (Arch::X86_64, 0..=15) | (Arch::Aarch64, 0..=31) => Some(number),
         _ => None,
     }

@@ -1,67 +1,42 @@
 //! From a frame to its caller, again and again.
 
 use crate::address_space::{AddressSpace, Region, Shown};
-use crate::cfi::{Cfa, Failure, Memory, Restore, Rule, evaluate};
-use crate::image_cache::ImageCache;
-use crate::registers::{RegisterSet, without_signature};
-use crate::stats::Statistics;
+use crate::cfi::{Cfa, Failure, Restore, Rule, evaluate};
+use crate::code_address::CodeAddress;
+use crate::cut::Cut;
+use crate::images::Images;
+use crate::last_stack::Steps;
+use crate::memory::{CapturedStack, Memory};
+use crate::registers::{Registers, without_signature};
 use stackpulse_perf::regs::Arch;
-use stackpulse_spool::Truncation;
 
-/// Deeper stacks are cut.
-pub(crate) const MAX_DEPTH: usize = 1024;
+/// Stacks of more frames are cut.
+pub const MAX_DEPTH: usize = 1024;
 
-/// The captured part of a thread's stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CapturedStack<'a> {
-    /// The address of the first byte: the stack pointer at the sample.
-    pub(crate) start_avma: u64,
-    pub(crate) bytes: &'a [u8],
-}
-
-impl Memory for CapturedStack<'_> {
-    #[inline]
-    fn read(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.start_avma)?).ok()?;
-        let bytes = self.bytes.get(at..at.checked_add(8)?)?;
-        Some(u64::from_le_bytes(bytes.try_into().ok()?))
-    }
-}
-
-/// One frame of a walk: where it is, and the address to look up.
+/// One frame of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WalkedFrame {
-    /// The exact pc, or the return address minus one.
-    pub(crate) lookup_avma: u64,
+pub struct WalkedFrame {
+    /// Where it is.
+    pub address: CodeAddress,
     /// The region that covers it, if any.
-    pub(crate) region: Option<Region>,
-}
-
-/// The frame that a step is taken from.
-#[derive(Clone, Copy)]
-pub(crate) struct At {
-    pub(crate) region: Option<Region>,
-    pub(crate) lookup_avma: u64,
-    /// Whether execution was interrupted there: innermost, or above a signal frame.
-    pub(crate) is_exact: bool,
+    pub region: Option<Region>,
 }
 
 /// What a step from a frame led to.
 pub(crate) enum Step {
-    Caller {
-        is_exact: bool,
-    },
+    /// To the caller; its pc is of this kind.
+    Caller(CodeAddress),
     Outermost,
     /// As `Outermost`, in code that nothing called: the pc is its first instruction.
     Root,
-    Cut(Truncation),
+    Cut(Cut),
 }
 
 /// Walks the stacks of one process.
 pub(crate) struct Walker<'a> {
     pub(crate) space: &'a AddressSpace,
-    pub(crate) images: &'a mut ImageCache,
-    pub(crate) statistics: &'a mut Statistics,
+    pub(crate) images: &'a mut Images,
+    pub(crate) steps: Steps,
 }
 
 impl Walker<'_> {
@@ -69,40 +44,42 @@ impl Walker<'_> {
     /// a root, or `None`.
     pub(crate) fn walk(
         &mut self,
-        mut registers: RegisterSet,
+        mut registers: Registers,
         stack: CapturedStack<'_>,
         frames: &mut Vec<WalkedFrame>,
-    ) -> Option<Truncation> {
-        let mut is_exact = true;
+    ) -> Option<Cut> {
+        let mut address = CodeAddress::InstructionPointer(registers.pc());
         let mut region: Option<Region> = None;
         loop {
-            let pc = registers.pc();
-            let lookup_avma = if is_exact { pc } else { pc.wrapping_sub(1) };
+            let lookup_avma = address.lookup_avma();
             if !region.is_some_and(|region| region.contains(lookup_avma)) {
                 region = self.space.find(lookup_avma).copied();
             }
             // The sampled instruction is a fact wherever it is; a caller must be code.
             if region.is_none() && !frames.is_empty() {
-                return Some(Truncation::BadCfa);
+                return Some(Cut::BadCfa);
             }
-            frames.push(WalkedFrame { lookup_avma, region });
+            let frame = WalkedFrame { address, region };
+            frames.push(frame);
             if frames.len() >= MAX_DEPTH {
-                return Some(Truncation::DepthLimit);
+                return Some(Cut::DepthLimit);
             }
-            let frame = At { region, lookup_avma, is_exact };
+            // A signal handler returns to the trampoline's first instruction, which is what is to be named; its entry begins a byte
+            // earlier, so that it is found by the address minus one. Nothing called a root either.
+            let named_exactly = CodeAddress::InstructionPointer(registers.pc());
             match self.step(&mut registers, frame, &stack) {
-                Step::Caller { is_exact: exact } => {
-                    // A signal handler returns to the trampoline's first instruction, which is what is to be named;
-                    // its entry begins a byte earlier, so that it is found by the address minus one.
-                    if exact && let Some(trampoline) = frames.last_mut() {
-                        trampoline.lookup_avma = pc;
+                Step::Caller(caller) => {
+                    if caller.is_interrupted()
+                        && let Some(trampoline) = frames.last_mut()
+                    {
+                        trampoline.address = named_exactly;
                     }
-                    is_exact = exact;
+                    address = caller;
                 }
                 Step::Outermost => return None,
                 Step::Root => {
                     if let Some(root) = frames.last_mut() {
-                        root.lookup_avma = pc;
+                        root.address = named_exactly;
                     }
                     return None;
                 }
@@ -114,18 +91,19 @@ impl Walker<'_> {
     /// Goes from a frame to its caller.
     pub(crate) fn step(
         &mut self,
-        registers: &mut RegisterSet,
-        At { region, lookup_avma, is_exact }: At,
+        registers: &mut Registers,
+        WalkedFrame { address, region }: WalkedFrame,
         stack: &impl Memory,
     ) -> Step {
-        let Some(region) = region else { return Step::Cut(Truncation::NoUnwindInfo) };
+        let Some(region) = region else { return Step::Cut(Cut::NoUnwindInfo) };
+        let (lookup_avma, is_exact) = (address.lookup_avma(), address.is_interrupted());
         match region.shown {
             Shown::Image { image, file_offset } => {
                 let offset = file_offset + (lookup_avma - region.start_avma);
                 match self.images.rule(image, offset) {
                     Some(rule) => {
                         let step = apply(rule, registers, stack, is_exact);
-                        let is_null = matches!(step, Step::Cut(Truncation::NullReturnAddress));
+                        let is_null = matches!(step, Step::Cut(Cut::NullReturnAddress));
                         if is_null && self.images.may_end_by_null(image, offset) {
                             return Step::Outermost;
                         }
@@ -141,17 +119,15 @@ impl Walker<'_> {
                             return Step::Root;
                         }
                         if is_exact && self.step_by_link_register(registers) {
-                            return Step::Caller { is_exact: false };
+                            return Step::Caller(CodeAddress::ReturnAddress(registers.pc()));
                         }
-                        let count = &mut self.statistics.frame_pointer_image;
-                        *count = count.saturating_add(1);
+                        self.steps.frame_pointer_image += 1;
                         self.step_by_frame_pointer(registers, stack, is_exact)
                     }
                 }
             }
             Shown::Anonymous => {
-                let count = &mut self.statistics.frame_pointer_generated;
-                *count = count.saturating_add(1);
+                self.steps.frame_pointer_generated += 1;
                 self.step_by_frame_pointer(registers, stack, is_exact)
             }
         }
@@ -159,17 +135,17 @@ impl Walker<'_> {
 
     /// On AArch64, code of an image that nothing tells of is the kernel's vDSO, or a stub: it keeps its return address in the link
     /// register. That is good only where execution was interrupted; in a caller the register has been used again.
-    fn step_by_link_register(&mut self, registers: &mut RegisterSet) -> bool {
+    fn step_by_link_register(&mut self, registers: &mut Registers) -> bool {
         if registers.arch() != Arch::Aarch64 {
             return false;
         }
-        let Some(link) = registers.get(RegisterSet::LR) else { return false };
+        let Some(link) = registers.get(Registers::LR) else { return false };
         let return_address = without_signature(Arch::Aarch64, link);
         if !self.is_inside_function(return_address.wrapping_sub(1)) {
             return false;
         }
-        registers.set(RegisterSet::PC, return_address);
-        registers.forget(RegisterSet::LR);
+        registers.set(Registers::PC, return_address);
+        registers.forget(Registers::LR);
         true
     }
 
@@ -178,12 +154,12 @@ impl Walker<'_> {
     /// may be anything: its code may use the register for something else, and have unwind information of its own.
     fn step_by_frame_pointer(
         &mut self,
-        registers: &mut RegisterSet,
+        registers: &mut Registers,
         stack: &impl Memory,
         is_exact: bool,
     ) -> Step {
-        let cut = Step::Cut(Truncation::NoUnwindInfo);
-        let fp_number = RegisterSet::fp_number(registers.arch());
+        let cut = Step::Cut(Cut::NoUnwindInfo);
+        let fp_number = Registers::fp_number(registers.arch());
         let Some(fp) = registers.get(fp_number) else { return cut };
         // Zero marks the outermost frame (System V ABI, AMD64 supplement, 3.4.1); in the innermost it may be a number.
         if fp == 0 && !is_exact {
@@ -204,14 +180,14 @@ impl Walker<'_> {
         if !self.is_inside_function(return_address.wrapping_sub(1)) {
             return cut;
         }
-        registers.set(RegisterSet::PC, return_address);
+        registers.set(Registers::PC, return_address);
         registers.set(fp_number, caller_fp);
-        registers.set(RegisterSet::SP, fp.wrapping_add(16));
+        registers.set(Registers::SP, fp.wrapping_add(16));
         if registers.arch() == Arch::Aarch64 {
             // There the frame record may lie anywhere in the frame: the stack pointer is somewhere above.
-            registers.forget(RegisterSet::SP);
+            registers.forget(Registers::SP);
         }
-        Step::Caller { is_exact: false }
+        Step::Caller(CodeAddress::ReturnAddress(return_address))
     }
 }
 
@@ -232,25 +208,25 @@ impl Walker<'_> {
 
 /// What a return address of zero means, given the caller's frame pointer: a frame pointer of zero marks the outermost frame
 /// (System V ABI, AMD64 supplement, 3.4.1; AAPCS64, 6.2.3). In the innermost frame it may be a number.
-pub(crate) fn ended_by_null(caller_fp: Option<u64>, is_exact: bool) -> Option<Truncation> {
-    (caller_fp != Some(0) || is_exact).then_some(Truncation::NullReturnAddress)
+pub(crate) fn ended_by_null(caller_fp: Option<u64>, is_exact: bool) -> Option<Cut> {
+    (caller_fp != Some(0) || is_exact).then_some(Cut::NullReturnAddress)
 }
 
 /// Goes to the caller by compiled call frame information.
-fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact: bool) -> Step {
+fn apply(rule: &Rule, registers: &mut Registers, stack: &impl Memory, is_exact: bool) -> Step {
     if rule.is_outermost {
         return Step::Outermost;
     }
     let cut = |failure| {
         Step::Cut(match failure {
-            Failure::OutsideCapture => Truncation::OutsideCapture,
-            Failure::Unusable => Truncation::BadCfa,
+            Failure::OutsideCapture => Cut::OutsideCapture,
+            Failure::Unusable => Cut::BadCfa,
         })
     };
     let cfa = match &rule.cfa {
         Cfa::Register(number, offset) => match registers.get(*number) {
             Some(value) => value.wrapping_add_signed(*offset),
-            None => return Step::Cut(Truncation::BadCfa),
+            None => return Step::Cut(Cut::BadCfa),
         },
         Cfa::Expression(code) => match evaluate(code, None, registers, stack) {
             Ok(cfa) => cfa,
@@ -260,10 +236,10 @@ fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact
     // A frame lies above the one it called; only a signal may have come on another stack.
     let sp = registers.sp();
     if !rule.is_signal_frame && (cfa < sp || cfa == sp && !is_exact) {
-        return Step::Cut(if cfa == sp { Truncation::Loop } else { Truncation::BadCfa });
+        return Step::Cut(if cfa == sp { Cut::Loop } else { Cut::BadCfa });
     }
     let mut caller = *registers;
-    caller.set(RegisterSet::SP, cfa);
+    caller.set(Registers::SP, cfa);
     for (number, restore) in &rule.registers {
         match restored(restore, cfa, registers, stack) {
             Ok(value) => caller.set(*number, value),
@@ -277,16 +253,20 @@ fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact
     };
     match return_address.map(signed) {
         Ok(0) => {
-            let fp = caller.get(RegisterSet::fp_number(registers.arch()));
+            let fp = caller.get(Registers::fp_number(registers.arch()));
             ended_by_null(fp, is_exact).map_or(Step::Outermost, Step::Cut)
         }
         Ok(return_address) => {
-            if caller.get(RegisterSet::SP).is_none() {
-                return Step::Cut(Truncation::OutsideCapture);
+            if caller.get(Registers::SP).is_none() {
+                return Step::Cut(Cut::OutsideCapture);
             }
-            caller.set(RegisterSet::PC, return_address);
+            caller.set(Registers::PC, return_address);
             *registers = caller;
-            Step::Caller { is_exact: rule.is_signal_frame }
+            Step::Caller(if rule.is_signal_frame {
+                CodeAddress::InstructionPointer(return_address)
+            } else {
+                CodeAddress::ReturnAddress(return_address)
+            })
         }
         Err(failure) => cut(failure),
     }
@@ -295,7 +275,7 @@ fn apply(rule: &Rule, registers: &mut RegisterSet, stack: &impl Memory, is_exact
 fn restored(
     restore: &Restore,
     cfa: u64,
-    registers: &RegisterSet,
+    registers: &Registers,
     stack: &impl Memory,
 ) -> Result<u64, Failure> {
     let read = |address| stack.read(address).ok_or(Failure::OutsideCapture);

@@ -8,8 +8,8 @@ use crate::render::summary::{print_loss, print_truncation};
 use crate::render::{bytes, duration, plural};
 use crate::{names, open};
 use stackpulse_spool::{Record, RecordSink, WriteError, Writer, WriterOptions, append_symbols};
-use stackpulse_unwind::Engine;
-use stackpulse_unwind::perf_data::{Facts, FileSource, PerfData, PerfDataError, Statistics};
+use stackpulse_track::perf_data::{Facts, FileSource, PerfData, PerfDataError, Statistics};
+use stackpulse_track::{Engine, EngineOptions};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -85,10 +85,9 @@ fn import(
 ) -> Result<Imported, Failure> {
     let facts = data.facts().clone();
     let source = FileSource::new(&facts, args.symfs.clone());
-    let mut engine = Engine::new(source, facts.kernel_frames);
-    if args.no_join {
-        engine = engine.without_joined_stacks();
-    }
+    let mut options = EngineOptions::default();
+    options.kernel_frames = facts.kernel_frames;
+    options.join_cut_stacks = !args.no_join;
     let mut damage = None;
     let mut next = || {
         data.next_event().unwrap_or_else(|error| {
@@ -100,15 +99,16 @@ fn import(
     let first = next();
     let start_ns = first.as_ref().map_or(0, |event| event.time_ns);
     begin(&facts, start_ns, writer).map_err(written)?;
+    let mut engine = Engine::new(source, &mut *writer, options);
     let mut end_ns = start_ns;
     let mut event = first;
     while let Some(current) = event {
         end_ns = current.time_ns;
-        engine.handle(current, writer).map_err(written)?;
-        engine.tick(end_ns, writer).map_err(written)?;
+        engine.handle(current).map_err(written)?;
+        engine.tick(end_ns).map_err(written)?;
         event = next();
     }
-    engine.finish(end_ns, writer).map_err(written)?;
+    engine.finish(end_ns).map_err(written)?;
     let read = data.statistics();
     let mut counters = engine.statistics().counters();
     counters.extend([

@@ -1,6 +1,7 @@
 //! DWARF expressions in call frame information: bounded in steps and in depth.
 
-use crate::registers::RegisterSet;
+use crate::memory::Memory;
+use crate::registers::Registers;
 use gimli::{EndianSlice, LittleEndian, Operation};
 
 /// More steps than any compiler's expression takes.
@@ -18,17 +19,11 @@ pub(crate) enum Failure {
     Unusable,
 }
 
-/// Memory of the sampled thread, as far as it was captured.
-pub(crate) trait Memory {
-    /// Reads eight bytes.
-    fn read(&self, address: u64) -> Option<u64>;
-}
-
 /// Computes what an expression says; the CFA is put on the stack first where there is one (DWARF 5, 6.4.2.3).
 pub(crate) fn evaluate(
     code: &[u8],
     cfa: Option<u64>,
-    registers: &RegisterSet,
+    registers: &Registers,
     memory: &impl Memory,
 ) -> Result<u64, Failure> {
     let whole = EndianSlice::new(code, LittleEndian);
@@ -101,7 +96,7 @@ impl Machine {
     fn step(
         &mut self,
         operation: Operation<Code<'_>>,
-        registers: &RegisterSet,
+        registers: &Registers,
         memory: &impl Memory,
     ) -> Result<(), Failure> {
         let shift = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);

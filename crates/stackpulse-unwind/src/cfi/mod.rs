@@ -6,7 +6,7 @@ mod rule;
 mod simple;
 mod table;
 
-pub(crate) use expression::{Failure, Memory, evaluate};
+pub(crate) use expression::{Failure, evaluate};
 pub(crate) use front::{Front, Jump};
 pub(crate) use rule::{Cfa, Restore, Rule};
 pub(crate) use simple::Simple;

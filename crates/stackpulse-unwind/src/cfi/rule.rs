@@ -1,6 +1,6 @@
 //! How to get from one frame to its caller, at one address.
 
-use crate::registers::RegisterSet;
+use crate::registers::Registers;
 use stackpulse_perf::regs::Arch;
 
 /// The compiled row of call frame information that holds at an address.
@@ -53,11 +53,11 @@ impl Rule {
     /// The rule at a function's first instruction, and in a PLT stub: only the return address is there.
     pub(crate) fn at_entry(arch: Arch) -> Self {
         let (cfa_offset, return_address) = match arch {
-            Arch::Aarch64 => (0, Restore::InRegister(RegisterSet::LR)),
+            Arch::Aarch64 => (0, Restore::InRegister(Registers::LR)),
             _ => (8, Restore::AtCfa(-8)),
         };
         Self {
-            cfa: Cfa::Register(RegisterSet::SP, cfa_offset),
+            cfa: Cfa::Register(Registers::SP, cfa_offset),
             registers: Box::new([]),
             return_address,
             // The vDSO and stubs of AArch64 have nothing to say so.
@@ -71,9 +71,9 @@ impl Rule {
     pub(crate) fn of_signal_trampoline() -> Self {
         let at = |number: u8| Restore::AtCfa(SIGNAL_REGISTERS + 8 * i64::from(number));
         Self {
-            cfa: Cfa::Register(RegisterSet::SP, 0),
-            registers: (0..=RegisterSet::SP).map(|number| (number, at(number))).collect(),
-            return_address: at(RegisterSet::PC),
+            cfa: Cfa::Register(Registers::SP, 0),
+            registers: (0..=Registers::SP).map(|number| (number, at(number))).collect(),
+            return_address: at(Registers::PC),
             is_signed: false,
             is_outermost: false,
             is_signal_frame: true,

@@ -1,7 +1,7 @@
 //! Steps that need the stack pointer and the frame pointer alone: nearly all there are.
 
 use super::rule::{Cfa, Restore, Rule};
-use crate::registers::RegisterSet;
+use crate::registers::Registers;
 use stackpulse_perf::regs::Arch;
 
 /// A rule that the pc, the stack pointer and the frame pointer are enough for.
@@ -21,9 +21,9 @@ impl Simple {
     /// Takes a rule for a simple one, if it is.
     pub(crate) fn of(rule: &Rule, arch: Arch) -> Option<Self> {
         let Cfa::Register(register, cfa_offset) = rule.cfa else { return None };
-        let fp = RegisterSet::fp_number(arch);
+        let fp = Registers::fp_number(arch);
         let Restore::AtCfa(return_offset) = rule.return_address else { return None };
-        let is_other = register != RegisterSet::SP && register != fp;
+        let is_other = register != Registers::SP && register != fp;
         if is_other || rule.is_outermost || rule.is_signal_frame {
             return None;
         }
@@ -33,7 +33,7 @@ impl Simple {
                 Restore::AtCfa(offset) if *number == fp => {
                     fp_offset = Some((*offset).try_into().ok()?);
                 }
-                _ if *number == fp || *number == RegisterSet::SP => return None,
+                _ if *number == fp || *number == Registers::SP => return None,
                 _ => {}
             }
         }

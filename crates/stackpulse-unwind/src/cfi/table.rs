@@ -1,7 +1,7 @@
 //! An image's call frame information: found by address, compiled at first use.
 
 use super::rule::{Cfa, Restore, Rule};
-use crate::registers::{RegisterSet, number_of};
+use crate::registers::{Registers, number_of};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
     LittleEndian, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
@@ -273,7 +273,7 @@ fn compile_row<'a, S: UnwindSection<Bytes<'a>>>(
         registers: Box::default(),
         // The pc itself is never the caller's: without a word on it nothing is known.
         return_address: match return_register {
-            RegisterSet::PC => Restore::Undefined,
+            Registers::PC => Restore::Undefined,
             link => Restore::InRegister(link),
         },
         is_signed: false,
@@ -302,7 +302,7 @@ fn compile_row<'a, S: UnwindSection<Bytes<'a>>>(
             rule.is_outermost = restore == Restore::Undefined;
             rule.return_address = restore.clone();
         }
-        if number != RegisterSet::PC {
+        if number != Registers::PC {
             registers.push((number, restore));
         }
     }

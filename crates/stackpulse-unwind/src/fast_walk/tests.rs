@@ -1,13 +1,9 @@
 use super::*;
 use crate::address_space::AddressSpace;
 use crate::cfi::{CfiSections, Section};
-use crate::image::{ImageError, ImageFile, Segment};
-use crate::image_cache::ImageCache;
-use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
-use crate::stats::Statistics;
+use crate::image::{ImageFile, Segment};
+use crate::{Captured, Unwinder};
 use proptest::prelude::*;
-use stackpulse_perf::FileIdentity;
-use stackpulse_spool::ImageId;
 
 /// Where the image and the generated code are mapped, and the highest word of the stack.
 const IMAGE: u64 = 0x40_0000;
@@ -46,30 +42,14 @@ fn eh_frame() -> Vec<u8> {
     section
 }
 
-struct World;
-
-impl ProcessSource for World {
-    fn maps(&mut self, _: u32) -> Option<Box<[u8]>> {
-        None
-    }
-
-    fn command_line(&mut self, _: u32) -> Option<Box<[u8]>> {
-        None
-    }
-
-    fn image(&mut self, _: &ImageRequest<'_>) -> Result<ImageFile, ImageError> {
-        Ok(ImageFile {
-            segments: vec![Segment { file_offset: 0, file_size: 0x1000, svma: 0x1000 }],
-            cfi: CfiSections {
-                eh_frame: Section { svma: 0x8000, bytes: eh_frame() },
-                ..CfiSections::default()
-            },
-            ..ImageFile::default()
-        })
-    }
-
-    fn generated_names(&mut self, _: u32, _: bool) -> Vec<GeneratedCode> {
-        Vec::new()
+fn image() -> ImageFile {
+    ImageFile {
+        segments: vec![Segment { file_offset: 0, file_size: 0x1000, svma: 0x1000 }],
+        cfi: CfiSections {
+            eh_frame: Section { svma: 0x8000, bytes: eh_frame() },
+            ..CfiSections::default()
+        },
+        ..ImageFile::default()
     }
 }
 
@@ -154,12 +134,12 @@ impl Thread {
     }
 
     /// The registers and the captured bytes, of which there are at most so many.
-    fn sample(&self, random: &mut Random, most: usize) -> (RegisterSet, Vec<u8>) {
-        let mut registers = RegisterSet::none(Arch::X86_64);
+    fn sample(&self, random: &mut Random, most: usize) -> (Registers, Vec<u8>) {
+        let mut registers = Registers::none(Arch::X86_64);
         (0..16).for_each(|number| registers.set(number, random.below(1 << 50)));
-        registers.set(RegisterSet::PC, self.frames.last().map_or(0, |&(pc, ..)| pc));
-        registers.set(RegisterSet::SP, self.sp());
-        registers.set(RegisterSet::fp_number(Arch::X86_64), self.fp());
+        registers.set(Registers::PC, self.frames.last().map_or(0, |&(pc, ..)| pc));
+        registers.set(Registers::SP, self.sp());
+        registers.set(Registers::fp_number(Arch::X86_64), self.fp());
         // rbx as the function that is found through it wants it.
         let before = self.frames.last().map_or(0, |&(_, before, _)| before);
         registers.set(3, TOP - 8 * before as u64 - 16);
@@ -170,63 +150,48 @@ impl Thread {
 
 struct Both {
     space: AddressSpace,
-    images: ImageCache,
-    statistics: Statistics,
-    memo: Memo,
-    joined: u64,
+    unwinder: Unwinder,
+    last: LastStack<u64>,
+    joined: usize,
 }
 
 impl Both {
     fn new() -> Self {
-        let mut images = ImageCache::default();
-        let image = images.of_mapping(b"/prog", &FileIdentity::default());
-        images.read(image, 1, IMAGE..IMAGE + 0x1000, &mut World);
+        let mut unwinder = Unwinder::new();
+        unwinder.leave_cut_stacks();
+        let image_index = unwinder.add_image();
+        unwinder.provide(image_index, Some(image()));
         let mut space = AddressSpace::default();
-        let shown = Shown::Image { image, file_offset: 0 };
+        let shown = Shown::Image { image: image_index, file_offset: 0 };
         space.map(Region { start_avma: IMAGE, end_avma: IMAGE + 0x1000, shown });
         let shown = Shown::Anonymous;
         space.map(Region { start_avma: GENERATED, end_avma: GENERATED + 0x1000, shown });
-        let (statistics, memo) = (Statistics::default(), Memo::default());
-        Self { space, images, statistics, memo, joined: 0 }
+        Self { space, unwinder, last: LastStack::default(), joined: 0 }
     }
 
-    fn walker(&mut self) -> Walker<'_> {
-        Walker { space: &self.space, images: &mut self.images, statistics: &mut self.statistics }
+    fn walk(&mut self, captured: &Captured<'_>, last: &mut LastStack<u64>) -> (Vec<u64>, Walk) {
+        let walk = self.unwinder.unwind(&self.space, captured, last).unwrap();
+        let found = self.unwinder.frames().iter().map(|frame| frame.address.lookup_avma());
+        (found.collect(), walk)
     }
 
-    /// Walks plainly, and with the last stack; both must be the same.
-    fn check(&mut self, registers: &RegisterSet, bytes: &[u8]) {
-        let stack = CapturedStack { start_avma: registers.sp(), bytes };
-        let mut plain = Vec::new();
-        let end = self.walker().walk(*registers, stack, &mut plain);
-        let plain: Vec<u64> = plain.iter().map(|frame| frame.lookup_avma).collect();
-
-        let mut memo = std::mem::take(&mut self.memo);
-        memo.retain(0, &stack);
-        let (mut walked, mut trail) = (Vec::new(), Trail::default());
-        let scratch = (&mut walked, &mut trail);
-        let Some(ended) = self.walker().walk_fast(registers, stack, &memo, scratch) else { return };
-        let mut found: Vec<u64> = walked.iter().map(|frame| frame.lookup_avma).collect();
-        let found_end = match ended {
-            Ended::Alone(end) => end,
-            Ended::Joined(index) => {
-                self.joined += index as u64 + 1;
-                found.extend(memo.entries[..=index].iter().rev().map(|entry| entry.lookup_avma));
-                memo.end
-            }
-        };
-        assert_eq!((&found, found_end), (&plain, end), "{ended:?}");
-        let frames: Vec<Frame> = walked
-            .iter()
-            .map(|frame| Frame::Code { image: ImageId(0), address: frame.lookup_avma })
-            .collect();
-        trail.remember(&mut memo, ended, (&walked, &frames));
-        self.memo = memo;
+    /// Walks without a last stack, and with it; both must be the same.
+    fn check(&mut self, registers: Registers, stack: &[u8]) {
+        let captured = Captured { registers, stack };
+        let (plain, plain_walk) = self.walk(&captured, &mut LastStack::default());
+        let mut last = std::mem::take(&mut self.last);
+        let (mut found, walk) = self.walk(&captured, &mut last);
+        self.unwinder.remember(&walk, &found, &mut last);
+        self.joined += walk.met;
+        let met: Vec<u64> = last.outermost(walk.met).collect();
+        found.extend(met.iter().rev());
+        assert_eq!((&found, walk.cut), (&plain, plain_walk.cut), "{walk:?}");
+        self.last = last;
     }
 }
 
 /// Lets a thread call and return, and samples it; returns how many frames were joined.
-fn run(seed: u64, corrupts: bool) -> u64 {
+fn run(seed: u64, corrupts: bool) -> usize {
     let mut random = Random(seed);
     let mut thread = Thread { words: Vec::new(), frames: Vec::new() };
     let mut both = Both::new();
@@ -249,7 +214,7 @@ fn run(seed: u64, corrupts: bool) -> u64 {
         }
         let most = if random.below(5) == 0 { random.below(40) } else { 4096 };
         let (registers, bytes) = thread.sample(&mut random, usize::try_from(most).unwrap());
-        both.check(&registers, &bytes);
+        both.check(registers, &bytes);
     }
     both.joined
 }
@@ -270,6 +235,6 @@ proptest! {
 #[test]
 fn most_frames_of_a_thread_that_calls_and_returns_are_joined() {
     // Without joins the tests above would compare two plain walks.
-    let joined: u64 = (0..20).map(|seed| run(seed, false)).sum();
+    let joined: usize = (0..20).map(|seed| run(seed, false)).sum();
     assert!(joined > 3_000, "{joined}");
 }

@@ -1,18 +1,6 @@
-//! The engine through its public door: a script of events in, text out.
+//! Images as files of real tools.
 #![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
-#![allow(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "a test says what it skips, and what it measured"
-)]
+#![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
-#[cfg(feature = "perf-data")]
-mod aarch64;
-mod lifecycle;
 mod packed;
-#[cfg(feature = "perf-data")]
-mod perf_file;
-mod script;
-mod stacks;
-mod stitch;
 mod tools;

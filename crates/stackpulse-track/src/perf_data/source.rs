@@ -1,11 +1,11 @@
 //! The offline world: files on this machine, or those of another below a directory.
 
 use super::Facts;
-use crate::image::{ImageError, ImageFile};
 use crate::procfs::{modified_ns, own_vdso, read_perf_map};
 use crate::regular_file;
 use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
 use stackpulse_perf::regs::Arch;
+use stackpulse_unwind::{ImageError, ImageFile};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

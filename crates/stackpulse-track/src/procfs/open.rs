@@ -1,8 +1,8 @@
 //! Opening the very file that a process maps.
 
-use crate::image::ImageError;
 use crate::regular_file;
 use crate::source::ImageRequest;
+use stackpulse_unwind::ImageError;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;

@@ -6,8 +6,8 @@ use stackpulse_perf::{
     SampleParts, Task,
 };
 use stackpulse_spool::{Frame, Record, RecordSink, text};
-use stackpulse_unwind::{
-    Engine, GeneratedCode, ImageError, ImageFile, ImageRequest, ProcessSource,
+use stackpulse_track::{
+    Engine, EngineOptions, GeneratedCode, ImageError, ImageFile, ImageRequest, ProcessSource,
 };
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -98,17 +98,24 @@ impl RecordSink for Lines {
 
 /// Runs a script; what came out.
 pub(crate) fn run(events: Vec<Event>, world: World) -> Lines {
-    run_in(Engine::new(world, true), events)
+    run_with(with_kernel_frames(), events, world)
 }
 
-/// Runs a script in an engine; what came out.
-pub(crate) fn run_in(mut engine: Engine<World>, events: Vec<Event>) -> Lines {
-    let mut lines = Lines::default();
+/// Runs a script in an engine with options; what came out.
+pub(crate) fn run_with(options: EngineOptions, events: Vec<Event>, world: World) -> Lines {
+    let mut engine = Engine::new(world, Lines::default(), options);
     for event in events {
-        engine.handle(event, &mut lines).unwrap();
+        engine.handle(event).unwrap();
     }
-    engine.finish(u64::MAX, &mut lines).unwrap();
-    lines
+    engine.finish(u64::MAX).unwrap();
+    engine.into_sink()
+}
+
+/// What engines of most tests do.
+pub(crate) fn with_kernel_frames() -> EngineOptions {
+    let mut options = EngineOptions::default();
+    options.kernel_frames = true;
+    options
 }
 
 pub(crate) fn event(time_ns: u64, kind: EventKind) -> Event {

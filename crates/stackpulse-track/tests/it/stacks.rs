@@ -1,7 +1,7 @@
 //! Single stacks: what is followed, and what is not.
 
 use crate::script::{World, attached, run, sample, task};
-use stackpulse_unwind::{CfiSections, GeneratedCode, ImageFile, Section, Segment};
+use stackpulse_track::{CfiSections, GeneratedCode, ImageFile, Section, Segment};
 
 const TASK: stackpulse_perf::Task = stackpulse_perf::Task { pid: 10, tid: 10 };
 

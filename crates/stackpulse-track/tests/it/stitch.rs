@@ -1,9 +1,9 @@
 //! A recursion that is deeper than what is captured of it.
 
-use crate::script::{World, attached, run, run_in, sample, task};
+use crate::script::{World, attached, run, run_with, sample, task, with_kernel_frames};
 use crate::stacks::image;
 use stackpulse_perf::Event;
-use stackpulse_unwind::{Engine, ImageFile};
+use stackpulse_track::ImageFile;
 
 const MAPS: &str = "40000-41000 r-xp 00000000 00:00 1 /prog\n";
 const TOP: u64 = 0x7fff_0000;
@@ -106,9 +106,10 @@ fn a_cut_stack_is_joined_to_the_callers_that_its_thread_had_before() {
     assert_eq!(run(events, world()).stacks[1], expected.join(" "));
 
     // It can be switched off.
-    let plain = Engine::new(world(), true).without_joined_stacks();
+    let mut options = with_kernel_frames();
+    options.join_cut_stacks = false;
     let cut = [&truth[..9].join(" "), "[outside_capture]"].join(" ");
-    assert_eq!(run_in(plain, script().0).stacks[1], cut);
+    assert_eq!(run_with(options, script().0, world()).stacks[1], cut);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What forks, execs, exits and reused pids change.
 
-use crate::script::{World, attached, bare_sample, comm, event, fork, mmap, run, sample, task};
+use crate::script::{
+    Lines, World, attached, bare_sample, comm, event, fork, mmap, run, sample, task,
+};
 use stackpulse_perf::{CpuMode, EventKind, SampleHead};
+use stackpulse_track::{Engine, EngineOptions};
 
 const MAPS: &str =
     "1000-2000 r-xp 00000000 00:00 1 /prog\n5000-6000 r-xp 00003000 00:00 2 /lib.so\n";
@@ -158,8 +161,8 @@ fn threads_without_a_sample_are_told_at_their_end() {
 #[test]
 fn samples_that_cannot_be_used_are_counted_each_in_one_place() {
     let head = |task, cpu_mode| SampleHead { task, ip_avma: 0x1010, cpu_mode, period: 1 };
-    let mut lines = crate::script::Lines::default();
-    let mut engine = stackpulse_unwind::Engine::new(World::default(), false);
+    let (lines, options) = (Lines::default(), EngineOptions::default());
+    let mut engine = Engine::new(World::default(), lines, options);
     for event in [
         attached(1, 10, MAPS),
         bare_sample(2, head(None, CpuMode::User)),
@@ -168,10 +171,10 @@ fn samples_that_cannot_be_used_are_counted_each_in_one_place() {
         bare_sample(5, head(Some(task(10, 10)), CpuMode::Hypervisor)),
         bare_sample(6, head(Some(task(10, 10)), CpuMode::User)),
     ] {
-        engine.handle(event, &mut lines).unwrap();
+        engine.handle(event).unwrap();
     }
     let counted = engine.statistics();
-    assert_eq!(lines.stacks, ["/prog+0x10 [no_registers]"]);
+    assert_eq!(engine.sink().stacks, ["/prog+0x10 [no_registers]"]);
     assert_eq!(counted.samples_seen, 5);
     let skipped = [
         counted.skipped_without_task,

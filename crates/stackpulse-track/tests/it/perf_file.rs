@@ -2,8 +2,8 @@
 
 use crate::script::{Lines, World};
 use stackpulse_perf::{Event, EventKind};
-use stackpulse_unwind::Engine;
-use stackpulse_unwind::perf_data::{PerfData, PerfDataError, Statistics};
+use stackpulse_track::perf_data::{PerfData, PerfDataError, Statistics};
+use stackpulse_track::{Engine, EngineOptions};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// `sample_type`: identifier, ip, task, time, user registers and stack.
@@ -198,11 +198,11 @@ fn files_streams_and_compressed_files_say_the_same() {
 #[test]
 fn samples_carry_their_registers_and_stacks_to_the_engine() {
     let (events, _) = events_of(Cursor::new(file(&[attr(SAMPLE_TYPE)], &ordinary())));
-    let mut lines = Lines::default();
-    let mut engine = Engine::new(World::default(), false);
+    let mut engine = Engine::new(World::default(), Lines::default(), EngineOptions::default());
     for event in events {
-        engine.handle(event, &mut lines).unwrap();
+        engine.handle(event).unwrap();
     }
+    let lines = engine.into_sink();
     assert_eq!(lines.stacks, ["/prog+0x10 [no_unwind_info]", "/prog+0x20 [no_unwind_info]"]);
 }
 

@@ -3,12 +3,12 @@
 mod open;
 mod perf_map;
 
-use crate::image::{ImageError, ImageFile};
 use crate::maps;
 use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
 use perf_map::PerfMaps;
 #[cfg(feature = "perf-data")]
 pub(crate) use perf_map::read_whole as read_perf_map;
+use stackpulse_unwind::{ImageError, ImageFile};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 

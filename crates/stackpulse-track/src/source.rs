@@ -1,7 +1,7 @@
 //! The world, as far as the engine asks for it.
 
-use crate::image::{ImageError, ImageFile};
 use stackpulse_perf::FileIdentity;
+use stackpulse_unwind::{ImageError, ImageFile};
 
 /// What is known of a mapped file when it is to be opened.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! Counters of the engine: one for each way a sample can go.
 
 use stackpulse_spool::Truncation;
+use stackpulse_unwind::Steps;
 
 /// What the engine has met so far. Counters saturate; every sample seen is written or skipped, in one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,10 +79,11 @@ impl Statistics {
         named.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(truncated).collect()
     }
 
-    /// Adds steps by frame pointer: in generated code, in images.
-    pub(crate) fn add_frame_pointer_steps(&mut self, [generated, image]: [u64; 2]) {
-        self.frame_pointer_generated = self.frame_pointer_generated.saturating_add(generated);
-        self.frame_pointer_image = self.frame_pointer_image.saturating_add(image);
+    /// Adds the steps of a stack that no unwind information led to.
+    pub(crate) fn add_steps(&mut self, steps: Steps) {
+        let add = |sum: &mut u64, more: u32| *sum = sum.saturating_add(u64::from(more));
+        add(&mut self.frame_pointer_generated, steps.frame_pointer_generated);
+        add(&mut self.frame_pointer_image, steps.frame_pointer_image);
     }
 
     pub(crate) fn saw_truncation(&mut self, reason: Truncation) {

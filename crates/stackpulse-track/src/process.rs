@@ -1,13 +1,11 @@
 //! One process, from its start or attach to its end.
 
-use crate::address_space::{AddressSpace, ImageIndex, Region, Shown};
-use crate::image_cache::ImageCache;
+use crate::by_id::ById;
+use crate::images::Images;
 use crate::maps;
-use crate::memo::Memo;
-use crate::stitch::Outer;
-use rustc_hash::{FxHashMap, FxHashSet};
-use stackpulse_perf::FileIdentity;
+use rustc_hash::FxHashSet;
 use stackpulse_spool::{Frame, ImageId, ProcessId, StackId, ThreadId};
+use stackpulse_unwind::{AddressSpace, ImageIndex, LastStack, Region};
 use std::sync::Arc;
 
 /// A process generation that lives.
@@ -19,10 +17,8 @@ pub(crate) struct Process {
     pub(crate) parent: Option<(u32, u32)>,
     /// Shared with a parent or child until one of them maps something.
     pub(crate) space: Arc<AddressSpace>,
-    /// Counts the changes of the mappings.
-    pub(crate) space_version: u64,
     pub(crate) comm: Box<[u8]>,
-    pub(crate) threads: FxHashMap<u32, Thread>,
+    pub(crate) threads: ById<Thread>,
     /// Ids in the current epoch of the spool.
     pub(crate) ids: ProcessIds,
     pub(crate) refresh: Refresh,
@@ -49,20 +45,22 @@ pub(crate) struct Thread {
     pub(crate) started_ns: u64,
     pub(crate) name: Option<Box<[u8]>>,
     pub(crate) id: Option<ThreadId>,
-    /// The thread's last stack, outermost first, and the node of each frame: the next stack often begins the same.
-    pub(crate) last: Vec<(Frame, StackId)>,
-    /// What the last stack depended on.
-    pub(crate) memo: Memo,
-    /// Frames too far out for the last stack.
-    pub(crate) outer: Outer,
+    /// The stack that was written last, outermost first without its innermost frame, and the node of each frame: the next
+    /// stack often begins the same.
+    pub(crate) written: Vec<(Frame, StackId)>,
+    /// What the next walk may build on.
+    pub(crate) last: LastStack<Frame>,
 }
 
 impl Thread {
+    pub(crate) fn new(started_ns: u64) -> Self {
+        Self { started_ns, ..Self::default() }
+    }
+
     /// Forgets the stacks it had: the mappings, or the ids of the spool, are others now.
     pub(crate) fn forget_stacks(&mut self) {
+        self.written.clear();
         self.last.clear();
-        self.memo.clear();
-        self.outer.clear();
     }
 }
 
@@ -103,9 +101,8 @@ impl Process {
             started_ns,
             parent: None,
             space: Arc::default(),
-            space_version: 0,
             comm: Box::default(),
-            threads: FxHashMap::default(),
+            threads: ById::default(),
             ids: ProcessIds::default(),
             refresh: Refresh::new(),
             names_read_ns: None,
@@ -126,7 +123,6 @@ impl Process {
     /// Begins a new program: nothing that was mapped is left.
     pub(crate) fn exec(&mut self) {
         self.space = Arc::default();
-        self.space_version += 1;
         self.ids.mapped.clear();
         self.ids.last_mapped = None;
         self.ids.generated = None;
@@ -134,58 +130,28 @@ impl Process {
         self.refresh = Refresh::new();
         self.names_read_ns = None;
         self.named.clear();
-        for thread in self.threads.values_mut() {
+        for thread in self.threads.iter_mut() {
             thread.forget_stacks();
         }
     }
 
     /// Maps a region, told by a record or a line of maps.
     pub(crate) fn map(&mut self, region: Region) {
-        self.space_version += 1;
         Arc::make_mut(&mut self.space).map(region);
     }
 
     /// Takes a maps text for the whole truth, unless it is empty: a process that is ending shows none.
-    pub(crate) fn reconcile(&mut self, text: &[u8], images: &mut ImageCache) {
+    pub(crate) fn reconcile(&mut self, text: &[u8], images: &mut Images) {
         let regions: Vec<Region> = maps::parse(text)
             .filter(|line| line.executable)
-            .map(|line| {
-                region(
-                    line.start_avma..line.end_avma,
-                    line.file_offset,
-                    &line.file,
-                    &line.path,
-                    images,
-                )
+            .map(|line| Region {
+                start_avma: line.start_avma,
+                end_avma: line.end_avma,
+                shown: images.shown(&line.path, &line.file, line.file_offset),
             })
             .collect();
         if !regions.is_empty() {
-            self.space_version += 1;
             Arc::make_mut(&mut self.space).replace(regions);
         }
     }
-}
-
-/// What a mapped range shows, by its path.
-pub(crate) fn region(
-    range: std::ops::Range<u64>,
-    file_offset: u64,
-    file: &FileIdentity,
-    path: &[u8],
-    images: &mut ImageCache,
-) -> Region {
-    let shown = if path == b"[vdso]" {
-        Shown::Image { image: images.vdso(), file_offset: 0 }
-    } else if is_file(path) {
-        Shown::Image { image: images.of_mapping(path, file), file_offset }
-    } else {
-        Shown::Anonymous
-    };
-    Region { start_avma: range.start, end_avma: range.end, shown }
-}
-
-/// Files have absolute paths; `//anon` and the like are the kernel's names for memory of no file.
-fn is_file(path: &[u8]) -> bool {
-    let of_no_file: [&[u8]; 4] = [b"//anon", b"/dev/zero", b"/anon_hugepage", b"/SYSV"];
-    path.first() == Some(&b'/') && !of_no_file.iter().any(|name| path.starts_with(name))
 }

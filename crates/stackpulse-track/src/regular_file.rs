@@ -1,6 +1,6 @@
 //! Opening files that others may have put something else in the place of.
 
-use crate::image::ImageError;
+use stackpulse_unwind::ImageError;
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;

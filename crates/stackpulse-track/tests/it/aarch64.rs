@@ -1,10 +1,8 @@
 //! Recordings of a real AArch64 kernel, stack by stack against those of another unwinder (`tests/fixtures/aarch64`).
 
-use crate::script::Lines;
-use stackpulse_unwind::perf_data::PerfData;
-use stackpulse_unwind::{
-    Engine, GeneratedCode, ImageError, ImageFile, ImageRequest, ProcessSource,
-};
+use crate::script::{Lines, with_kernel_frames};
+use stackpulse_track::perf_data::PerfData;
+use stackpulse_track::{Engine, GeneratedCode, ImageError, ImageFile, ImageRequest, ProcessSource};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
@@ -43,12 +41,14 @@ impl ProcessSource for Sysroot {
 fn unwound(name: &str) -> Vec<String> {
     let bytes = unpacked(&fixtures().join(format!("{name}.perf.data.zst"))).unwrap();
     let mut data = PerfData::open(Cursor::new(bytes)).unwrap();
-    let mut lines = Lines::default();
-    let mut engine = Engine::new(Sysroot, data.facts().kernel_frames).without_joined_stacks();
+    let mut options = with_kernel_frames();
+    options.kernel_frames = data.facts().kernel_frames;
+    options.join_cut_stacks = false;
+    let mut engine = Engine::new(Sysroot, Lines::default(), options);
     while let Some(event) = data.next_event().unwrap() {
-        engine.handle(event, &mut lines).unwrap();
+        engine.handle(event).unwrap();
     }
-    lines.stacks
+    engine.into_sink().stacks
 }
 
 /// Whether frames are those expected: the same address, or for a caller one before its return address.

@@ -128,14 +128,17 @@ pub struct Statistics {
 /// Reads a recording of perf's.
 ///
 /// ```no_run
-/// use stackpulse_unwind::perf_data::{FileSource, PerfData};
+/// use stackpulse_track::perf_data::{FileSource, PerfData};
+/// use stackpulse_track::{Engine, EngineOptions};
 /// # fn convert(mut writer: impl stackpulse_spool::RecordSink<Error = std::io::Error>)
 /// # -> Result<(), Box<dyn std::error::Error>> {
 /// let mut data = PerfData::open(std::fs::File::open("perf.data")?)?;
 /// let source = FileSource::new(data.facts(), None);
-/// let mut engine = stackpulse_unwind::Engine::new(source, data.facts().kernel_frames);
+/// let mut options = EngineOptions::default();
+/// options.kernel_frames = data.facts().kernel_frames;
+/// let mut engine = Engine::new(source, &mut writer, options);
 /// while let Some(event) = data.next_event()? {
-///     engine.handle(event, &mut writer)?;
+///     engine.handle(event)?;
 /// }
 /// # Ok(())
 /// # }

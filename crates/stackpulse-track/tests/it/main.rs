@@ -1,0 +1,12 @@
+//! The engine through its public door: a script of events in, text out.
+#![allow(clippy::unwrap_used, reason = "a test says what failed by where it failed")]
+#![allow(clippy::print_stdout, reason = "a test says what it measured")]
+
+#[cfg(feature = "perf-data")]
+mod aarch64;
+mod lifecycle;
+#[cfg(feature = "perf-data")]
+mod perf_file;
+mod script;
+mod stacks;
+mod stitch;
