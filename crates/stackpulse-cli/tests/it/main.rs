@@ -22,6 +22,7 @@ mod odd_stacks;
 mod pages;
 mod reading;
 mod recording;
+mod serving;
 mod symbolizing;
 mod terminal;
 mod watching;

@@ -1,11 +1,10 @@
 //! The page, in a real browser.
 
 use super::{export, reported, shares};
-use crate::harness::{Scene, has_tool, stackpulse, stderr, stdout};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use crate::harness::{Scene, has_tool, stderr, stdout};
+use crate::serving::Viewed;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The page's elements after it has run, as Chromium prints them. Anything the page complains of fails the test.
 fn page(scene: &Scene, url: &str) -> String {
@@ -104,33 +103,14 @@ fn names_never_run_in_the_page() {
 }
 
 #[test]
-fn view_serves_the_page_to_who_knows_its_address() {
+fn a_browser_takes_up_the_invitation_of_view() {
     if !has_tool("chromium") {
         return;
     }
     let scene = Scene::new();
     let spool = shares(&scene);
-    let mut view = stackpulse()
-        .args(["view", "--no-open"])
-        .arg(&spool)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(view.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("http://").expect("an address");
-    let (host, path) = address.split_once('/').unwrap();
-    assert!(host.starts_with("127.0.0.1:") && path.len() == 33, "{line}");
-    let dom = page(&scene, &format!("http://{address}#search=leaf_sixty"));
+    let view = Viewed::start(&spool, |view| view.arg("--no-open"));
+    let dom = page(&scene, &format!("http://{}{}#search=leaf_sixty", view.host, view.invitation));
     assert!(text(&dom, "status").contains("match"), "{}", text(&dom, "status"));
-    let mut stream = TcpStream::connect(host).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
-    let ended = Command::new("kill").args(["-TERM", &view.id().to_string()]).status().unwrap();
-    assert!(ended.success());
-    use std::os::unix::process::ExitStatusExt;
-    assert_eq!(view.wait().unwrap().signal(), Some(15));
+    view.end("-TERM");
 }
