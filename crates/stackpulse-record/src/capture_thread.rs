@@ -1,28 +1,29 @@
 //! The thread that owns every descriptor: rings, pidfds, the sorter.
 
+use crate::bell::Bell;
 use crate::error::{Error, ErrorKind};
-use crossbeam_channel::{Receiver, Sender, TrySendError};
 use stackpulse_perf::capture::{
     AttachMode, AttachOutcome, Capture, RefreshOutcome, clock, schedule,
 };
 use stackpulse_perf::{Batch, CaptureError, OpenError, Statistics};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::time::Duration;
 
 /// What the user's thread asks of the capture thread.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Follow one more process.
-    Attach(u32, AttachMode, Sender<Result<AttachOutcome, Error>>),
+    Attach(u32, AttachMode, SyncSender<Result<AttachOutcome, Error>>),
     /// Resume (`true`) or pause sampling.
-    Switch(bool, Sender<Result<(), Error>>),
+    Switch(bool, SyncSender<Result<(), Error>>),
     /// Send on everything collected so far, and answer when it has been published.
-    Flush(Sender<Result<(), Error>>),
+    Flush(SyncSender<Result<(), Error>>),
     /// Look for threads of a process that are not followed.
-    Refresh(u32, Sender<Result<RefreshOutcome, Error>>),
+    Refresh(u32, SyncSender<Result<RefreshOutcome, Error>>),
     /// List the processes that have not ended.
-    Active(Sender<Vec<u32>>),
+    Active(SyncSender<Vec<u32>>),
     /// Whether something waits to be read or sorted.
-    Pending(Sender<bool>),
+    Pending(SyncSender<bool>),
     /// Drain to the end and stop.
     Finish,
     /// Stop at once.
@@ -35,7 +36,7 @@ pub(crate) enum Message {
     /// Events in the order of time.
     Batch(Batch),
     /// Publish what has come, and answer.
-    Flush(Sender<Result<(), Error>>),
+    Flush(SyncSender<Result<(), Error>>),
     /// What the capture has come to, as of now.
     Captured(Captured),
     /// Nothing comes after this: the recording ends as it should.
@@ -50,9 +51,6 @@ pub(crate) struct Captured {
     pub(crate) cpu_ns: u64,
 }
 
-/// How long the thread sleeps when nothing happens.
-const IDLE: Duration = Duration::from_millis(100);
-
 /// How long it sleeps while the unwind thread is behind.
 const BEHIND: Duration = Duration::from_millis(2);
 
@@ -60,10 +58,14 @@ const BEHIND: Duration = Duration::from_millis(2);
 pub(crate) struct CaptureThread {
     pub(crate) capture: Capture,
     pub(crate) commands: Receiver<Command>,
-    pub(crate) messages: Sender<Message>,
+    pub(crate) messages: SyncSender<Message>,
     pub(crate) spent: Receiver<Batch>,
     /// Events that wait to be sent.
     pub(crate) batch: Batch,
+    /// Rung when the last followed process has ended.
+    pub(crate) bell: Bell,
+    /// How long to sleep when nothing happens: rings that fill, and processes that end, wake the thread.
+    pub(crate) idle: Duration,
     /// Whether to ask the scheduler to run this thread ahead of others.
     pub(crate) is_prompt: bool,
 }
@@ -82,12 +84,17 @@ impl CaptureThread {
             // Best effort: a thread that runs later than it could loses more.
             let _ = schedule::run_promptly();
         }
+        let mut any_active = false;
         loop {
-            let timeout = if self.batch.is_empty() { IDLE } else { BEHIND };
+            let timeout = if self.batch.is_empty() { self.idle } else { BEHIND };
             self.capture.wait(timeout).map_err(failed)?;
             self.capture.drain(&mut self.batch).map_err(failed)?;
             if !self.send_batch() {
                 return Ok(());
+            }
+            let had_active = std::mem::replace(&mut any_active, self.any_active());
+            if had_active && !any_active {
+                self.bell.ring();
             }
             match self.obey()? {
                 Next::GoOn => {}
@@ -118,6 +125,10 @@ impl CaptureThread {
             }
             Err(_) => false,
         }
+    }
+
+    fn any_active(&self) -> bool {
+        self.capture.active_processes().next().is_some()
     }
 
     fn captured(&self) -> Captured {
@@ -155,7 +166,7 @@ impl CaptureThread {
     }
 
     /// Sends on everything there is now: two rounds put in order what the first has read.
-    fn flush(&mut self, reply: Sender<Result<(), Error>>) -> Result<bool, Error> {
+    fn flush(&mut self, reply: SyncSender<Result<(), Error>>) -> Result<bool, Error> {
         for _ in 0..2 {
             self.capture.drain(&mut self.batch).map_err(failed)?;
         }
@@ -177,7 +188,7 @@ impl CaptureThread {
 }
 
 /// A user's thread that no longer waits needs no answer.
-pub(crate) fn answer<T>(reply: &Sender<T>, value: T) {
+pub(crate) fn answer<T>(reply: &SyncSender<T>, value: T) {
     let _ = reply.send(value);
 }
 

@@ -22,6 +22,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod beginning;
+mod bell;
 mod capture_thread;
 mod capturing;
 mod error;
@@ -38,6 +40,7 @@ pub mod process {
     };
 }
 
+pub use bell::Interrupter;
 pub use error::{Error, ErrorKind};
 pub use options::{MAX_STACK_SIZE, RecorderOptions, SampleRate};
 pub use recorder::{Progress, Recorder};

@@ -1,26 +1,23 @@
 //! The calls: what the user's thread sees.
 
+use crate::beginning;
+use crate::bell::{Bell, Interrupter, interrupter};
 use crate::capture_thread::{Captured, Command};
 use crate::capturing::{Capturing, Whom};
 use crate::error::{Error, ErrorKind};
-use crate::host::HostFacts;
 use crate::options::RecorderOptions;
 use crate::summary::Summary;
 use crate::unwind_thread::{Ended, UnwindThread};
-use crossbeam_channel::{Receiver, Sender, bounded};
-use stackpulse_perf::capture::{AttachMode, AttachOutcome, RefreshOutcome, Settings, Waker, clock};
-use stackpulse_spool::{Record, RecordSink, Tail, Writer, WriterOptions};
+use stackpulse_perf::capture::{AttachMode, AttachOutcome, RefreshOutcome, Settings, Waker};
+use stackpulse_spool::Tail;
 use stackpulse_track::procfs::Procfs;
 use stackpulse_track::{Engine, EngineOptions};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-
-/// Unit of the times in a spool: far below the microseconds by which a timer's interrupt comes late, a multiple of what
-/// reading the clock takes. It halves the bytes of a sample (`docs/benchmarks.md`).
-const TIME_UNIT_NS: u32 = 64;
 
 /// What a [`Recorder::poll`] saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +37,8 @@ pub struct Recorder<W: Write + Send + 'static = File> {
     commands: Sender<Command>,
     waker: Waker,
     progress: Receiver<Summary>,
+    rung: Receiver<()>,
+    interrupter: Interrupter,
     settings: Settings,
     latest: Summary,
     told: Progress,
@@ -94,19 +93,16 @@ impl Recorder<File> {
     }
 
     fn create(whom: Whom, path: &Path, options: &RecorderOptions) -> Result<Self, Error> {
-        let capture = Capturing::start(whom, options)?;
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-        let file = match file {
-            Ok(file) => file,
-            Err(error) => {
-                capture.abort();
-                let attempt = format_args!("create {}", path.display());
-                return Err(Error::caused(ErrorKind::Io, attempt, error));
-            }
-        };
-        // Opened now, so that it is this file whatever becomes of the path; a pipe or a terminal cannot be followed.
-        let followed = File::open(path).ok().filter(is_regular);
-        let mut recorder = Self::start(capture, file, options)?;
+        let mut followed = None;
+        let mut recorder = Self::start(whom, options, || {
+            let file =
+                File::options().read(true).write(true).create(true).truncate(true).open(path);
+            let attempt = format_args!("create {}", path.display());
+            let file = file.map_err(|error| Error::caused(ErrorKind::Io, attempt, error))?;
+            // Opened now, so that it is this file whatever becomes of the path; a pipe or a terminal cannot be followed.
+            followed = File::open(path).ok().filter(is_regular);
+            Ok(file)
+        })?;
         recorder.followed = followed;
         Ok(recorder)
     }
@@ -128,7 +124,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         mode: AttachMode,
         options: &RecorderOptions,
     ) -> Result<Self, Error> {
-        Self::start(Capturing::start(Whom::Process(pid, mode), options)?, out, options)
+        Self::start(Whom::Process(pid, mode), options, || Ok(out))
     }
 
     /// Records everything that runs into `out`.
@@ -137,7 +133,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ///
     /// As [`Recorder::system_wide`].
     pub fn system_wide_with_writer(out: W, options: &RecorderOptions) -> Result<Self, Error> {
-        Self::start(Capturing::start(Whom::Everything, options)?, out, options)
+        Self::start(Whom::Everything, options, || Ok(out))
     }
 
     /// Records a control group into `out`.
@@ -150,71 +146,57 @@ impl<W: Write + Send + 'static> Recorder<W> {
         out: W,
         options: &RecorderOptions,
     ) -> Result<Self, Error> {
-        Self::start(Capturing::start(Whom::ControlGroup(group.into()), options)?, out, options)
+        Self::start(Whom::ControlGroup(group.into()), options, || Ok(out))
     }
 
-    fn start(capture: Capturing, out: W, options: &RecorderOptions) -> Result<Self, Error> {
-        let (latest_sender, progress) = bounded(1);
-        match Self::unwind(&capture, latest_sender, out, options) {
-            Ok((start_ns, unwind)) => Ok(Self {
-                commands: capture.commands,
-                waker: capture.waker,
-                progress,
-                settings: capture.settings,
-                latest: Summary { start_ns, ..Summary::default() },
-                told: Progress::default(),
-                followed: None,
-                threads: Some(Threads { capture: capture.thread, unwind }),
-            }),
+    /// Attaches, and then opens the output: a recording that cannot be leaves no file.
+    fn start(
+        whom: Whom,
+        options: &RecorderOptions,
+        open: impl FnOnce() -> Result<W, Error>,
+    ) -> Result<Self, Error> {
+        let (interrupter, rung) = interrupter();
+        let (capture, captures) = Capturing::start(whom, options, interrupter.clone())?;
+        let settings = capture.settings;
+        let (latest_sender, progress) = sync_channel(1);
+        let begun = open().and_then(|out| beginning::begin(out, &settings, options));
+        let unwinding = begun.and_then(|(start_ns, writer)| {
+            let mut engine_options = EngineOptions::default();
+            engine_options.kernel_frames = settings.kernel_frames;
+            let thread = UnwindThread {
+                engine: Engine::new(Procfs::new(), writer, engine_options),
+                captures,
+                progress: latest_sender,
+                bell: Bell(interrupter.clone()),
+                publish_interval: options.publish_interval,
+                start_ns,
+                settings,
+                captured: Captured::default(),
+            };
+            let spawned = Builder::new().name("sp-unwind".to_owned()).spawn(move || thread.run());
+            spawned
+                .map(|thread| (start_ns, thread))
+                .map_err(|error| Error::caused(ErrorKind::Io, "start the unwind thread", error))
+        });
+        let (start_ns, unwind) = match unwinding {
+            Ok(unwinding) => unwinding,
             Err(error) => {
                 capture.abort();
-                Err(error)
+                return Err(error);
             }
-        }
-    }
-
-    /// Begins the spool, and starts the thread that goes on with it. Returns the recording's first moment with it.
-    fn unwind(
-        capture: &Capturing,
-        progress: Sender<Summary>,
-        out: W,
-        options: &RecorderOptions,
-    ) -> Result<(u64, JoinHandle<Ended<W>>), Error> {
-        let settings = capture.settings;
-        let (start_ns, realtime_ns) = clock::pair();
-        let written = |error| Error::caused(ErrorKind::Io, "write the spool", error);
-        let format = WriterOptions::default().time_unit_ns(TIME_UNIT_NS);
-        let mut writer = Writer::new(out, format).map_err(written)?;
-        let start_realtime_ns =
-            options.start_timestamp_us.map_or(realtime_ns, |us| us.saturating_mul(1000));
-        let facts = Record::Settings(stackpulse_spool::Settings {
-            event: settings.event.name().as_bytes(),
-            rate_hz: options.sample_interval_us.map_or(settings.frequency_hz, |us| 1_000_000 / us),
-            stack_size_bytes: settings.stack_size_bytes,
-            kernel_frames: settings.kernel_frames,
-            follows_children: settings.inherit_children,
-            start_monotonic_ns: start_ns,
-            start_realtime_ns,
-        });
-        writer.record(&facts).map_err(written)?;
-        writer.record(&Record::Host(HostFacts::read().as_record())).map_err(written)?;
-        writer.publish().map_err(written)?;
-        let mut engine_options = EngineOptions::default();
-        engine_options.kernel_frames = settings.kernel_frames;
-        let thread = UnwindThread {
-            engine: Engine::new(Procfs::new(), writer, engine_options),
-            messages: capture.messages.clone(),
-            spent: capture.spent.clone(),
-            progress,
-            publish_interval: options.publish_interval,
-            start_ns,
-            settings,
-            captured: Captured::default(),
         };
-        let spawned = Builder::new().name("sp-unwind".to_owned()).spawn(move || thread.run());
-        let spawned = spawned
-            .map_err(|error| Error::caused(ErrorKind::Io, "start the unwind thread", error))?;
-        Ok((start_ns, spawned))
+        Ok(Self {
+            commands: capture.commands,
+            waker: capture.waker,
+            progress,
+            rung,
+            interrupter,
+            settings,
+            latest: Summary { start_ns, ..Summary::default() },
+            told: Progress::default(),
+            followed: None,
+            threads: Some(Threads { capture: capture.thread, unwind }),
+        })
     }
 
     /// Returns what the recording came to be after the kernel's limits: event, rate, ring sizes, kernel frames.
@@ -258,16 +240,24 @@ impl<W: Write + Send + 'static> Recorder<W> {
             .map_err(|error| Error::caused(ErrorKind::CorruptSpool, "follow the spool", error))
     }
 
-    /// Waits for progress at most that long.
+    /// Returns what ends a [`poll`](Self::poll) from another thread.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter {
+        self.interrupter.clone()
+    }
+
+    /// Waits for progress at most that long: for a publish, for the end of the last followed process, or until it is
+    /// [interrupted](Self::interrupter). It may return early with nothing new.
     ///
     /// # Errors
     ///
     /// When the recording has ended by a failure.
     pub fn poll(&mut self, timeout: Duration) -> Result<Progress, Error> {
-        match self.progress.recv_timeout(timeout) {
-            Ok(summary) => self.latest = summary,
-            Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
-            Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return Err(self.failure()),
+        let was_rung = self.rung.try_recv().is_ok();
+        if !self.take_summary()? && !was_rung {
+            // Whether it was rung or the time is over: there is nothing to do but to look.
+            let _ = self.rung.recv_timeout(timeout);
+            self.take_summary()?;
         }
         let progress = Progress {
             samples: self.latest.samples_written.saturating_sub(self.told.samples),
@@ -276,6 +266,16 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.told =
             Progress { samples: self.latest.samples_written, lost: self.latest.events_lost };
         Ok(progress)
+    }
+
+    /// Takes the newest summary, if there is one.
+    fn take_summary(&mut self) -> Result<bool, Error> {
+        match self.progress.try_recv() {
+            Ok(summary) => self.latest = summary,
+            Err(TryRecvError::Empty) => return Ok(false),
+            Err(TryRecvError::Disconnected) => return Err(self.failure()),
+        }
+        Ok(true)
     }
 
     /// Writes and publishes everything collected so far; sampling goes on.
@@ -360,8 +360,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 
     /// Asks the capture thread, and waits for its answer.
-    fn ask<T>(&mut self, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, Error> {
-        let (reply, answer) = bounded(1);
+    fn ask<T>(&mut self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, Error> {
+        let (reply, answer) = sync_channel(1);
         self.send(command(reply));
         answer.recv().map_err(|_| self.failure())
     }

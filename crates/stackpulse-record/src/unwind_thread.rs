@@ -1,9 +1,10 @@
 //! The thread that owns the engine and the writer.
 
+use crate::bell::Bell;
 use crate::capture_thread::{Captured, Message};
+use crate::capturing::Captures;
 use crate::error::{Error, ErrorKind};
 use crate::summary::Summary;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use stackpulse_perf::Batch;
 use stackpulse_perf::capture::Settings;
 use stackpulse_perf::capture::clock;
@@ -11,15 +12,17 @@ use stackpulse_spool::{Record, RecordSink, WriteError, Writer};
 use stackpulse_track::Engine;
 use stackpulse_track::procfs::Procfs;
 use std::io::Write;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 /// Unwinds what comes, and writes it.
 pub(crate) struct UnwindThread<W: Write> {
     pub(crate) engine: Engine<Procfs, Writer<W>>,
-    pub(crate) messages: Receiver<Message>,
-    pub(crate) spent: Sender<Batch>,
+    pub(crate) captures: Captures,
     /// The latest summary goes here; one that nobody has taken yet is not replaced, but the next is newer.
-    pub(crate) progress: Sender<Summary>,
+    pub(crate) progress: SyncSender<Summary>,
+    /// Rung after each summary, and, as it goes after them, at the end.
+    pub(crate) bell: Bell,
     pub(crate) publish_interval: Duration,
     pub(crate) start_ns: u64,
     pub(crate) settings: Settings,
@@ -40,7 +43,7 @@ impl<W: Write> UnwindThread<W> {
         let mut next_publish = Instant::now() + self.publish_interval;
         let outcome = loop {
             let wait = next_publish.saturating_duration_since(Instant::now());
-            let step = match self.messages.recv_timeout(wait) {
+            let step = match self.captures.messages.recv_timeout(wait) {
                 Ok(Message::Batch(batch)) => self.handle(batch),
                 Ok(Message::Captured(captured)) => {
                     self.captured = captured;
@@ -84,7 +87,7 @@ impl<W: Write> UnwindThread<W> {
             self.engine.handle(event)?;
         }
         // A capture thread that is busy, or gone, needs no batch back.
-        let _ = self.spent.try_send(batch);
+        let _ = self.captures.spent.try_send(batch);
         Ok(())
     }
 
@@ -99,6 +102,7 @@ impl<W: Write> UnwindThread<W> {
         // Where the user has not looked at the last one yet, the next is newer.
         let summary = self.summary();
         let _ = self.progress.try_send(summary);
+        self.bell.ring();
     }
 
     fn summary(&mut self) -> Summary {

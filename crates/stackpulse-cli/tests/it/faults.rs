@@ -1,6 +1,7 @@
 //! Ends that come at the wrong time.
 
 use crate::harness::{Scene, info, run, stackpulse, stderr};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -56,6 +57,62 @@ fn an_interrupted_recording_is_finished_and_the_signal_passed_on() {
         assert_eq!(info(&spool)["state"], "finished");
         std::fs::remove_file(&spool).unwrap();
     }
+}
+
+#[test]
+fn a_program_that_takes_its_time_to_end_keeps_its_exit_status() {
+    let scene = Scene::new();
+    let spool = scene.path("x.spool");
+    let script = "trap 'sleep 3; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut command = stackpulse();
+    command.args(["record", "-q", "-o"]).arg(&spool).args(["--", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(9), "{}", stderr(&output));
+    assert_eq!(info(&spool)["state"], "finished");
+}
+
+#[test]
+fn a_hang_up_that_nohup_ignores_does_not_end_the_recording() {
+    let scene = Scene::new();
+    let spool = scene.path("x.spool");
+    let mut command = Command::new("sh");
+    // Passed on, the signal would end the program before it ends by itself.
+    let program = "kill -HUP $PPID; sleep 0.5; exit 4";
+    let script = format!(
+        "trap '' HUP; {} record -q -o {} -- sh -c '{program}'",
+        stackpulse().get_program().display(),
+        spool.display()
+    );
+    let output = command.args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+}
+
+#[test]
+fn an_interrupt_that_comes_twice_at_once_is_one() {
+    let scene = Scene::new();
+    let program = scene.compile("shares.c", &[]);
+    let mut target = Command::new(&program).arg("600").spawn().unwrap();
+    let spool = scene.path("twice.spool");
+    let mut command = stackpulse();
+    command.args(["record", "-q", "-p", &target.id().to_string(), "-o"]).arg(&spool);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    while !std::fs::metadata(&spool).is_ok_and(|metadata| metadata.len() > 2000) {
+        std::thread::yield_now();
+    }
+    // As timeout(1) does: to the process, and to its group.
+    signal(&child, "-INT");
+    let _ = rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    );
+    assert!(child.wait().unwrap().success());
+    assert_eq!(info(&spool)["state"], "finished");
+    target.kill().unwrap();
+    target.wait().unwrap();
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod facts;
 mod faults;
 mod filters;
 mod harness;
+mod idle;
 mod import;
 mod live;
 mod machine;

@@ -58,6 +58,27 @@ fn polls_tell_every_sample_once() {
 }
 
 #[test]
+fn a_poll_ends_when_it_is_interrupted_and_when_the_last_process_ends() {
+    let scene = Scene::new();
+    let mut options = options();
+    // Nothing is published meanwhile.
+    options.publish_interval = Duration::from_secs(3600);
+    let mut target = Running::start(&scene, &["spin"]);
+    let mut recorder =
+        Recorder::attach_with_writer(target.pid(), Vec::new(), STOP, &options).unwrap();
+    let for_ever = Duration::from_secs(3600);
+    let interrupter = recorder.interrupter();
+    let other = std::thread::spawn(move || interrupter.interrupt());
+    recorder.poll(for_ever).unwrap();
+    other.join().unwrap();
+    target.end();
+    while recorder.active_process_count().unwrap() > 0 {
+        recorder.poll(for_ever).unwrap();
+    }
+    recorder.finish().unwrap();
+}
+
+#[test]
 fn what_was_flushed_is_in_the_file() {
     let scene = Scene::new();
     let mut options = options();

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 /// How often the line changes.
-const EVERY: Duration = Duration::from_millis(250);
+pub(super) const EVERY: Duration = Duration::from_millis(250);
 
 /// The line; it is wiped when the recording ends.
 pub(super) struct LiveLine {

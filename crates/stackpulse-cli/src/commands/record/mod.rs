@@ -8,19 +8,17 @@ mod start;
 use crate::args::RecordArgs;
 use crate::failure::{Failure, RECORDER_FAILED};
 use crate::output::Output;
-use crate::signals::{EndSignal, EndSignals};
+use crate::signals::{EndSignal, EndSignals, Notice};
 use live::LiveLine;
 use stackpulse_record::Recorder;
 use stackpulse_record::process::LaunchedProcess;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the recording is to end.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// How long a launched program may take to end after a signal was passed on to it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it is waited at most before it is looked whether the recording is to end: what ends it wakes it as well.
+const LOOK: Duration = Duration::from_secs(1);
 
 type Recording = Recorder<Output>;
 
@@ -54,13 +52,23 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         }
     };
     undo.keep();
+    signals.interrupt(recorder.interrupter());
+    if let Target::Launched(_) = target {
+        signals.watch_children()?;
+    }
     let settings = recorder.settings();
     let end = follow(&mut recorder, &mut target, args, &mut signals)
         .map_err(|failure| kept(args, &failure))?;
+    if let (End::Signal(signal), Target::Launched(child)) = (&end, &mut target) {
+        pass_on(*signal, child);
+    }
     let (summary, output) =
         recorder.finish().map_err(|error| kept(args, &own_failure(error.to_string())))?;
     end::conclude(args, settings, &summary, output)?;
-    status(target, &end)
+    match target {
+        Target::Launched(child) => wait_for(child, &mut signals),
+        Target::Attached | Target::Machine => Ok(0),
+    }
 }
 
 fn own_failure(message: impl Into<String>) -> Failure {
@@ -84,59 +92,61 @@ fn follow(
     let mut delay = args.delay;
     let mut line = LiveLine::wanted(args);
     loop {
-        recorder.poll(LOOK).map_err(failed)?;
-        if let Some(line) = &mut line {
-            line.show(started.elapsed(), recorder.summary());
-        }
         if let Some(signal) = signals.pending() {
             return Ok(End::Signal(signal));
         }
-        if delay.is_some_and(|delay| started.elapsed() >= delay) {
+        let elapsed = started.elapsed();
+        if delay.is_some_and(|delay| elapsed >= delay) {
             recorder.enable().map_err(failed)?;
             delay = None;
         }
         let total = args.duration.map(|duration| duration + args.delay.unwrap_or_default());
         let is_large = |limit| recorder.summary().bytes_written >= limit;
-        if total.is_some_and(|total| started.elapsed() >= total)
-            || args.max_size.is_some_and(is_large)
-        {
+        if total.is_some_and(|total| elapsed >= total) || args.max_size.is_some_and(is_large) {
             return Ok(End::Done);
         }
         let ended = match target {
-            Target::Launched(child) => child
-                .try_wait()
-                .map_err(|error| own_failure(format!("wait for the program: {error}")))?
-                .is_some(),
+            Target::Launched(child) => {
+                child.try_wait().map_err(|error| not_waited(&error))?.is_some()
+            }
             Target::Attached => recorder.active_process_count().map_err(failed)? == 0,
             Target::Machine => false,
         };
         if ended {
             return Ok(End::Done);
         }
+        let due = [delay, total].into_iter().flatten().map(|due| due.saturating_sub(elapsed));
+        let redraw = line.as_ref().map(|_| live::EVERY);
+        let look = due.chain(redraw).fold(LOOK, Duration::min);
+        recorder.poll(look).map_err(failed)?;
+        if let Some(line) = &mut line {
+            line.show(started.elapsed(), recorder.summary());
+        }
     }
 }
 
-/// The launched program's exit status is ours; a signal is passed on unless the terminal sent it to both.
-fn status(target: Target, end: &End) -> Result<u8, Failure> {
-    let Target::Launched(mut child) = target else { return Ok(0) };
-    let waited = |error| own_failure(format!("wait for the program: {error}"));
-    let End::Signal(signal) = end else {
-        // With a duration the recording may end before the program: it runs on, and we with it.
-        return child.wait().map(exit_code).map_err(waited);
-    };
-    if !signal.from_terminal && child.try_wait().map_err(waited)?.is_none() {
+/// A signal is passed on unless the terminal sent it to both.
+fn pass_on(signal: EndSignal, child: &mut LaunchedProcess) {
+    if !signal.from_terminal && matches!(child.try_wait(), Ok(None)) {
         // It may have ended in between.
         let _ = child.signal(signal.number);
     }
-    let asked = Instant::now();
-    while asked.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait().map_err(waited)? {
+}
+
+/// The launched program's exit status is ours. What is recorded may have ended before it: signals are passed on to it.
+fn wait_for(mut child: LaunchedProcess, signals: &mut EndSignals) -> Result<u8, Failure> {
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| not_waited(&error))? {
             return Ok(exit_code(status));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        if let Some(Notice::End(signal)) = signals.wait(LOOK) {
+            pass_on(signal, &mut child);
+        }
     }
-    // It goes on by its own choice.
-    Ok(u8::try_from(128 + signal.number).unwrap_or(RECORDER_FAILED))
+}
+
+fn not_waited(error: &io::Error) -> Failure {
+    own_failure(format!("wait for the program: {error}"))
 }
 
 fn exit_code(status: ExitStatus) -> u8 {
