@@ -4,7 +4,7 @@ use crate::source::{ImageRequest, ProcessSource};
 use rustc_hash::FxHashMap;
 use stackpulse_perf::FileIdentity;
 use stackpulse_spool::{Image, ImageKind};
-use stackpulse_unwind::{ImageIndex, ImageSymbol, Shown, Unread, Unwinder};
+use stackpulse_unwind::{ImageError, ImageIndex, ImageSymbol, Shown, Unread, Unwinder};
 
 /// What makes two mappings show the same image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +22,17 @@ struct Known {
     is_vdso: bool,
     /// What its file says, once it was read.
     facts: Option<Facts>,
+    /// Whether that showed that it is no image, but code made at run time.
+    is_generated: bool,
+}
+
+/// What an image turned out to be when it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A file, whether it could be read or not.
+    File,
+    /// Code made at run time, which is no image.
+    Generated,
 }
 
 /// What the spool is told of a file.
@@ -50,7 +61,10 @@ impl Images {
         if path == b"[vdso]" {
             Shown::Image { image: self.vdso(), file_offset: 0 }
         } else if is_file(path) {
-            Shown::Image { image: self.of_mapping(path, file), file_offset }
+            let image = self.of_mapping(path, file);
+            let is_generated =
+                self.known.get(image.number() as usize).is_some_and(|known| known.is_generated);
+            if is_generated { Shown::Anonymous } else { Shown::Image { image, file_offset } }
         } else {
             Shown::Anonymous
         }
@@ -82,18 +96,21 @@ impl Images {
 
     fn add(&mut self, path: &[u8], file: &FileIdentity, is_vdso: bool) -> ImageIndex {
         let (path, file) = (path.into(), file.clone());
-        self.known.push(Known { path, file, is_vdso, facts: None });
+        self.known.push(Known { path, file, is_vdso, facts: None, is_generated: false });
         self.unwinder.add_image()
     }
 
-    /// Reads an image that a process maps.
+    /// Reads an image that a process maps. One that is code made at run time remains unread, so that each process that maps it asks.
     pub(crate) fn read(
         &mut self,
         Unread { image, region }: Unread,
         pid: u32,
         source: &mut impl ProcessSource,
-    ) {
-        let Some(known) = self.known.get_mut(image.number() as usize) else { return };
+    ) -> Found {
+        let Some(known) = self.known.get_mut(image.number() as usize) else { return Found::File };
+        if known.is_generated {
+            return Found::Generated;
+        }
         let request = ImageRequest {
             pid,
             start_avma: region.start_avma,
@@ -102,9 +119,9 @@ impl Images {
             file: &known.file,
             is_vdso: known.is_vdso,
         };
-        let mut file = source.image(&request).ok();
+        let mut file = source.image(&request);
         match &mut file {
-            Some(file) => {
+            Ok(file) => {
                 known.facts = Some(Facts {
                     build_id: std::mem::take(&mut file.build_id),
                     file_size: file.file_size,
@@ -112,9 +129,14 @@ impl Images {
                     symbols: std::mem::take(&mut file.symbols),
                 });
             }
-            None => self.unreadable = self.unreadable.saturating_add(1),
+            Err(ImageError::Generated) => {
+                known.is_generated = true;
+                return Found::Generated;
+            }
+            Err(_) => self.unreadable = self.unreadable.saturating_add(1),
         }
-        self.unwinder.provide(image, file);
+        self.unwinder.provide(image, file.ok());
+        Found::File
     }
 
     /// How many images could not be read.

@@ -140,6 +140,11 @@ impl Process {
         Arc::make_mut(&mut self.space).map(region);
     }
 
+    /// Takes an image that this process maps for what it turned out to be: code made at run time.
+    pub(crate) fn make_anonymous(&mut self, image: ImageIndex) {
+        Arc::make_mut(&mut self.space).make_anonymous(image);
+    }
+
     /// Takes a maps text for the whole truth, unless it is empty: a process that is ending shows none.
     pub(crate) fn reconcile(&mut self, text: &[u8], images: &mut Images) {
         let regions: Vec<Region> = maps::parse(text)

@@ -2,6 +2,7 @@
 
 use crate::by_id::Slot;
 use crate::engine::Engine;
+use crate::images::Found;
 use crate::process::{Process, Thread};
 use crate::source::ProcessSource;
 use stackpulse_perf::regs::RegsAbi;
@@ -117,12 +118,12 @@ impl<S: ProcessSource, K: RecordSink> Engine<S, K> {
     /// The user's part, unwound as far as it is not that of the thread's last stack.
     fn walked_part(&mut self, taken: Taken, captured: &Captured<'_>) -> Result<Walk, K::Error> {
         self.find_mapping(taken, captured.registers.pc());
-        let Process { pid, space, threads, .. } = &mut self.processes[taken.process];
-        let last = &mut threads[taken.thread].last;
         let walk = loop {
+            let Process { space, threads, .. } = &mut self.processes[taken.process];
+            let last = &mut threads[taken.thread].last;
             match self.images.unwinder.unwind(space, captured, last) {
                 Ok(walk) => break walk,
-                Err(unread) => self.images.read(unread, *pid, &mut self.source),
+                Err(unread) => self.read_image(taken.process, unread),
             }
         };
         let is_generated = |frame: &WalkedFrame| {
@@ -147,14 +148,17 @@ impl<S: ProcessSource, K: RecordSink> Engine<S, K> {
         }
         let ip_avma = sample.head().ip_avma;
         self.find_mapping(taken, ip_avma);
-        let Process { pid, space, .. } = &self.processes[taken.process];
-        let region = space.find(ip_avma).copied();
-        match region.map(|region| (region, region.shown)) {
-            Some((region, Shown::Image { image, .. })) if self.images.unwinder.is_unread(image) => {
-                self.images.read(Unread { image, region }, *pid, &mut self.source);
-            }
-            Some((_, Shown::Anonymous)) => self.name_generated(taken)?,
-            _ => {}
+        let find = |engine: &Self| engine.processes[taken.process].space.find(ip_avma).copied();
+        let mut region = find(self);
+        if let Some(shown_by) = region
+            && let Shown::Image { image, .. } = shown_by.shown
+            && self.images.unwinder.is_unread(image)
+        {
+            self.read_image(taken.process, Unread { image, region: shown_by });
+            region = find(self);
+        }
+        if region.is_some_and(|region| region.shown == Shown::Anonymous) {
+            self.name_generated(taken)?;
         }
         let frame = WalkedFrame { address: CodeAddress::InstructionPointer(ip_avma), region };
         let ids = &mut self.processes[taken.process].ids;
@@ -162,6 +166,15 @@ impl<S: ProcessSource, K: RecordSink> Engine<S, K> {
         self.statistics.saw_truncation(Truncation::NoRegisters);
         self.frames.extend([frame, Frame::Truncated(Truncation::NoRegisters)]);
         Ok(())
+    }
+
+    /// Reads an image that a process maps. One that is code made at run time is none of its images any more.
+    fn read_image(&mut self, process: Slot, unread: Unread) {
+        let process = &mut self.processes[process];
+        let found = self.images.read(unread, process.pid, &mut self.source);
+        if found == Found::Generated {
+            process.make_anonymous(unread.image);
+        }
     }
 
     /// Reads the maps anew if the address is in none that is known.

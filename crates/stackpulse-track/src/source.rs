@@ -45,7 +45,8 @@ pub trait ProcessSource {
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is another one, or no ELF file.
+    /// When there is no such file, or it is another one, or no ELF file. [`ImageError::Generated`] says that it is code made at run
+    /// time: it is then taken for memory of no file, and not asked for again.
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageFile, ImageError>;
 
     /// Returns the names of generated code that were added since the last call for this process. `restarted`: from the

@@ -109,6 +109,16 @@ impl AddressSpace {
         self.regions.splice(first..last, kept);
     }
 
+    /// Takes what shows an image for memory of no file: the image turned out to be code made at run time.
+    pub fn make_anonymous(&mut self, image: ImageIndex) {
+        self.version += 1;
+        for region in &mut self.regions {
+            if matches!(region.shown, Shown::Image { image: shown, .. } if shown == image) {
+                region.shown = Shown::Anonymous;
+            }
+        }
+    }
+
     /// Takes these regions, sorted or not, for all there is.
     pub fn replace(&mut self, regions: impl IntoIterator<Item = Region>) {
         let mut new = Self { regions: Vec::new(), version: self.version };

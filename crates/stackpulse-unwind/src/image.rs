@@ -30,6 +30,9 @@ pub enum ImageError {
     /// It is not an ELF file of 64 bits and little-endian, or damaged.
     #[error("not a usable ELF file")]
     NotElf,
+    /// It is a program's memory under the name of a file: code made at run time.
+    #[error("no file, but code made at run time")]
+    Generated,
 }
 
 /// A loadable, executable segment.

@@ -14,6 +14,7 @@ mod export;
 mod facts;
 mod faults;
 mod filters;
+mod generated;
 mod harness;
 mod idle;
 mod import;

@@ -1,7 +1,7 @@
 //! The offline world: files on this machine, or those of another below a directory.
 
 use super::Facts;
-use crate::procfs::{modified_ns, own_vdso, read_perf_map};
+use crate::procfs::{is_memfd, modified_ns, own_vdso, read_perf_map};
 use crate::regular_file;
 use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
 use stackpulse_perf::regs::Arch;
@@ -95,6 +95,10 @@ impl ProcessSource for FileSource {
             }
         {
             return Ok(image);
+        }
+        // perf tells the build id of what is an image.
+        if is_memfd(request.path) && request.file.build_id.is_none() {
+            return Err(ImageError::Generated);
         }
         Err(failure)
     }

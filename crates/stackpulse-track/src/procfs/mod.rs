@@ -2,6 +2,7 @@
 
 mod open;
 mod perf_map;
+mod unlinked;
 
 use crate::maps;
 use crate::source::{GeneratedCode, ImageRequest, ProcessSource};
@@ -11,6 +12,8 @@ pub(crate) use perf_map::read_whole as read_perf_map;
 use stackpulse_unwind::{ImageError, ImageFile};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+#[cfg(feature = "perf-data")]
+pub(crate) use unlinked::is_memfd;
 
 /// Longer command lines are cut.
 const MAX_COMMAND_LINE: usize = 64 << 10;
@@ -44,10 +47,19 @@ impl ProcessSource for Procfs {
         if request.is_vdso {
             return ImageFile::parse(&*own_vdso().ok_or(ImageError::Unreadable)?, true);
         }
-        let file = open::open(request)?;
+        let file = match open::open(request) {
+            Ok(file) => file,
+            Err(_) if unlinked::is_generated_by_memory(request) => {
+                return Err(ImageError::Generated);
+            }
+            Err(error) => return Err(error),
+        };
         let metadata = file.metadata().map_err(|_| ImageError::Unreadable)?;
-        let cache = object::ReadCache::new(file);
-        let mut image = ImageFile::parse(&cache, false)?;
+        let parsed = ImageFile::parse(&object::ReadCache::new(&file), false);
+        if parsed.is_err() && unlinked::is_generated(request, &file) {
+            return Err(ImageError::Generated);
+        }
+        let mut image = parsed?;
         image.file_size = metadata.len();
         image.modified_ns = modified_ns(&metadata);
         Ok(image)

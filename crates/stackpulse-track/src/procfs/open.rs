@@ -4,7 +4,7 @@ use crate::regular_file;
 use crate::source::ImageRequest;
 use stackpulse_unwind::ImageError;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Tries the places where the file may be had, from the surest on.
 ///
 /// `map_files` is the mapped file itself, whatever became of its path, but for root alone; the path below the process's root
-/// is right in other mount namespaces; the plain path remains when the process has ended.
+/// is right in other mount namespaces; the plain path remains when the process has ended. A file that no directory names may still
+/// be open in the process.
 pub(super) fn open(request: &ImageRequest<'_>) -> Result<File, ImageError> {
     let (pid, start, end) = (request.pid, request.start_avma, request.end_avma);
     let path = request.path.strip_suffix(b" (deleted)").unwrap_or(request.path);
@@ -39,7 +40,27 @@ pub(super) fn open(request: &ImageRequest<'_>) -> Result<File, ImageError> {
             Err(error) => failure = error,
         }
     }
-    Err(failure)
+    among_descriptors(request).ok_or(failure)
+}
+
+/// More descriptors are not looked through.
+const MAX_DESCRIPTORS: usize = 4096;
+
+fn among_descriptors(request: &ImageRequest<'_>) -> Option<File> {
+    if request.file.inode == 0 {
+        return None;
+    }
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", request.pid)).ok()?;
+    let mut files = descriptors.take(MAX_DESCRIPTORS).filter_map(|entry| {
+        let place = entry.ok()?.path();
+        let name = fs::read_link(&place).ok()?;
+        let name = name.as_os_str().as_bytes();
+        let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+        // What else has that name, as a pipe or a device, is not even opened.
+        let may_be = name == request.path && fs::metadata(&place).is_ok_and(|it| it.is_file());
+        if may_be { open_checked(&place, request).ok() } else { None }
+    });
+    files.next()
 }
 
 fn open_checked(place: &Path, request: &ImageRequest<'_>) -> Result<File, ImageError> {

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "perf-data")]
 mod aarch64;
+mod generated;
 mod lifecycle;
 #[cfg(feature = "perf-data")]
 mod perf_file;

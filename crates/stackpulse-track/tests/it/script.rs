@@ -18,6 +18,8 @@ pub(crate) struct World {
     pub(crate) maps: HashMap<u32, String>,
     pub(crate) images: HashMap<Vec<u8>, ImageFile>,
     pub(crate) names: HashMap<u32, Vec<GeneratedCode>>,
+    /// Paths of files that are code made at run time.
+    pub(crate) generated: Vec<&'static str>,
     /// How often maps were asked for.
     pub(crate) maps_read: u32,
 }
@@ -33,6 +35,9 @@ impl ProcessSource for World {
     }
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageFile, ImageError> {
+        if self.generated.iter().any(|path| path.as_bytes() == request.path) {
+            return Err(ImageError::Generated);
+        }
         self.images.get(request.path).cloned().ok_or(ImageError::Unreadable)
     }
 
