@@ -3,13 +3,16 @@
 use crate::by_id::{ById, Slot};
 use crate::generations::Generations;
 use crate::images::Images;
+use crate::maps;
+use crate::moved_text;
 use crate::output::Output;
 use crate::process::{Process, Thread};
 use crate::source::ProcessSource;
 use crate::stats::Statistics;
 use stackpulse_perf::{AttachedProcess, Event, EventKind, Mmap, Task};
 use stackpulse_spool::{Frame, ProcessId, Record, RecordSink};
-use stackpulse_unwind::Region;
+use stackpulse_unwind::{Region, Shown};
+use std::ops::Range;
 
 /// After a loss, processes are compared with the world at most this often.
 const RECOVERY_INTERVAL_NS: u64 = 250_000_000;
@@ -260,12 +263,29 @@ impl<S: ProcessSource, K: RecordSink> Engine<S, K> {
             return Ok(());
         }
         let slot = self.ensure(time_ns, mmap.task.pid)?;
-        self.processes[slot].map(Region {
-            start_avma: mmap.start_avma,
-            end_avma: mmap.start_avma.saturating_add(mmap.len_bytes),
-            shown: self.images.shown(&mmap.path, &mmap.file, mmap.file_offset),
-        });
+        let (start_avma, end_avma) =
+            (mmap.start_avma, mmap.start_avma.saturating_add(mmap.len_bytes));
+        let shown = match self.images.shown(&mmap.path, &mmap.file, mmap.file_offset) {
+            Shown::Anonymous => self.shown_by_memory(slot, &(start_avma..end_avma)),
+            image => image,
+        };
+        self.processes[slot].map(Region { start_avma, end_avma, shown });
         Ok(())
+    }
+
+    /// What memory of no file shows that is mapped into a range: generated code, or an image's text that was moved.
+    fn shown_by_memory(&mut self, process: Slot, avma: &Range<u64>) -> Shown {
+        let process = &mut self.processes[process];
+        let is_image = |region: &Region| region.shown != Shown::Anonymous;
+        if !process.space.within(avma.start, avma.end).iter().any(is_image) {
+            return Shown::Anonymous;
+        }
+        let Some(left) = process.moves_left.checked_sub(1) else { return Shown::Anonymous };
+        process.moves_left = left;
+        let text = self.source.maps(process.pid).unwrap_or_default();
+        let lines: Vec<_> = maps::parse(&text).collect();
+        moved_text::mapped_over(&process.space, avma, (&lines, &mut self.images))
+            .unwrap_or(Shown::Anonymous)
     }
 
     fn executed(&mut self, time_ns: u64, task: Task, comm: Box<[u8]>) -> Result<(), K::Error> {

@@ -44,6 +44,7 @@ mod engine;
 mod generations;
 mod images;
 mod maps;
+mod moved_text;
 mod output;
 #[cfg(feature = "perf-data")]
 pub mod perf_data;

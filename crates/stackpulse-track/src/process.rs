@@ -3,10 +3,14 @@
 use crate::by_id::ById;
 use crate::images::Images;
 use crate::maps;
+use crate::moved_text;
 use rustc_hash::FxHashSet;
 use stackpulse_spool::{Frame, ImageId, ProcessId, StackId, ThreadId};
 use stackpulse_unwind::{AddressSpace, ImageIndex, LastStack, Region};
 use std::sync::Arc;
+
+/// A program moves its text once, perhaps in pieces; one that maps over images again and again is no such program.
+const MOVES: u32 = 64;
 
 /// A process generation that lives.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct Process {
     /// Ids in the current epoch of the spool.
     pub(crate) ids: ProcessIds,
     pub(crate) refresh: Refresh,
+    /// How often maps may still be read for memory that is mapped over an image.
+    pub(crate) moves_left: u32,
     /// Where reading of names of generated code has got to; they are read again when code without a name is met.
     pub(crate) names_read_ns: Option<u64>,
     pub(crate) named: FxHashSet<(u64, u64)>,
@@ -105,6 +111,7 @@ impl Process {
             threads: ById::default(),
             ids: ProcessIds::default(),
             refresh: Refresh::new(),
+            moves_left: MOVES,
             names_read_ns: None,
             named: FxHashSet::default(),
         }
@@ -128,6 +135,7 @@ impl Process {
         self.ids.generated = None;
         self.ids.unknown = None;
         self.refresh = Refresh::new();
+        self.moves_left = MOVES;
         self.names_read_ns = None;
         self.named.clear();
         for thread in self.threads.iter_mut() {
@@ -147,12 +155,12 @@ impl Process {
 
     /// Takes a maps text for the whole truth, unless it is empty: a process that is ending shows none.
     pub(crate) fn reconcile(&mut self, text: &[u8], images: &mut Images) {
-        let regions: Vec<Region> = maps::parse(text)
-            .filter(|line| line.executable)
-            .map(|line| Region {
+        let lines: Vec<_> = maps::parse(text).collect();
+        let regions: Vec<Region> = moved_text::shown(&lines, images)
+            .map(|(line, shown)| Region {
                 start_avma: line.start_avma,
                 end_avma: line.end_avma,
-                shown: images.shown(&line.path, &line.file, line.file_offset),
+                shown,
             })
             .collect();
         if !regions.is_empty() {

@@ -74,6 +74,14 @@ impl AddressSpace {
         self.regions.get(after.checked_sub(1)?).filter(|region| avma < region.end_avma)
     }
 
+    /// Returns the regions that lie in a range, if only in part, in the order of their addresses.
+    #[must_use]
+    pub fn within(&self, start_avma: u64, end_avma: u64) -> &[Region] {
+        let first = self.regions.partition_point(|region| region.end_avma <= start_avma);
+        let last = self.regions.partition_point(|region| region.start_avma < end_avma);
+        self.regions.get(first..last).unwrap_or_default()
+    }
+
     /// Returns a number that is another one after each change.
     #[must_use]
     pub fn version(&self) -> u64 {

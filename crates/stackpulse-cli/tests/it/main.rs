@@ -20,6 +20,7 @@ mod idle;
 mod import;
 mod live;
 mod machine;
+mod moved_text;
 mod odd_stacks;
 mod pages;
 mod reading;

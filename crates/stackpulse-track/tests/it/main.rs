@@ -6,6 +6,7 @@
 mod aarch64;
 mod generated;
 mod lifecycle;
+mod moved_text;
 #[cfg(feature = "perf-data")]
 mod perf_file;
 mod script;

@@ -9,8 +9,10 @@ use stackpulse_spool::{Frame, Record, RecordSink, text};
 use stackpulse_track::{
     Engine, EngineOptions, GeneratedCode, ImageError, ImageFile, ImageRequest, ProcessSource,
 };
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::rc::Rc;
 
 /// What `/proc` would say.
 #[derive(Clone, Debug, Default)]
@@ -21,12 +23,12 @@ pub(crate) struct World {
     /// Paths of files that are code made at run time.
     pub(crate) generated: Vec<&'static str>,
     /// How often maps were asked for.
-    pub(crate) maps_read: u32,
+    pub(crate) maps_read: Rc<Cell<u32>>,
 }
 
 impl ProcessSource for World {
     fn maps(&mut self, pid: u32) -> Option<Box<[u8]>> {
-        self.maps_read += 1;
+        self.maps_read.update(|reads| reads + 1);
         self.maps.get(&pid).map(|text| text.as_bytes().into())
     }
 
