@@ -3,7 +3,7 @@
 #[path = "../../crates/stackpulse-symbolize/tests/it/elf_file.rs"]
 mod elf_file;
 
-pub use elf_file::{TEXT_SVMA, file};
+pub use elf_file::{PACKED, TEXT_SVMA, file, stretch};
 use std::path::Path;
 
 /// Replaces a file's bytes.

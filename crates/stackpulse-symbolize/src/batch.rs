@@ -1,9 +1,11 @@
 //! Addresses of many images: small ones at the same time, each large one with all threads.
 
-use crate::dwarf::Effort;
-use crate::lookup::Reason;
-use crate::symbolizer::{ImageAnswer, ImageQuery, Symbolizer};
+use crate::allowance::{Allowance, Limits};
+use crate::answer::ImageAnswer;
+use crate::image::Effort;
+use crate::symbolizer::{ImageQuery, Symbolizer};
 use stackpulse_spool::ImageKind;
+use std::sync::Arc;
 
 /// The addresses of one image.
 #[derive(Clone, Debug)]
@@ -24,8 +26,9 @@ pub struct Progress {
 }
 
 impl Symbolizer {
-    /// Answers all questions, in their order. Images are read at the same time as far as threads and memory allow.
-    /// `progress` is called after each, on the calling thread.
+    /// Answers all questions, in their order. Images are read at the same time as far as threads and memory allow; where all
+    /// of them together cost too much, it is the last that have no names. `progress` is called after each, on the calling
+    /// thread.
     pub fn answer_all(
         &mut self,
         questions: &[Question],
@@ -38,13 +41,18 @@ impl Symbolizer {
             done += 1;
             progress(Progress { done, of: questions.len() });
         };
-        let all = self.effort();
-        if all.threads > 1 && questions.len() > 1 {
-            self.small_ones(questions, all, |at, answer| take(&mut answers, at, answer));
+        let limits = self.limits();
+        if self.threads() > 1 && questions.len() > 1 {
+            self.small_ones(questions, &limits, |at, answer| take(&mut answers, at, answer));
         }
-        for (at, question) in questions.iter().enumerate() {
+        for (at, Question { image, addresses }) in questions.iter().enumerate() {
             if answers[at].is_none() {
-                let answer = self.answer(&question.image, &question.addresses);
+                let answer = match image.kind {
+                    ImageKind::Elf | ImageKind::File => {
+                        self.answer_within(image, addresses, &limits)
+                    }
+                    _ => self.answer(image, addresses),
+                };
                 take(&mut answers, at, answer);
             }
         }
@@ -56,11 +64,13 @@ impl Symbolizer {
     fn small_ones(
         &self,
         questions: &[Question],
-        all: Effort,
+        limits: &Arc<Limits>,
         mut take: impl FnMut(usize, ImageAnswer),
     ) {
-        let workers = all.threads.min(questions.len());
-        let part = Effort { threads: 1, memory: all.memory / workers as u64, is_part: true };
+        let workers = self.threads().min(questions.len());
+        let memory = self.file_memory() / workers as u64;
+        let part =
+            || Effort { threads: 1, is_part: true, allowance: Allowance::new(memory, limits) };
         let (jobs, next) = crossbeam_channel::unbounded();
         for (at, question) in questions.iter().enumerate() {
             if matches!(question.image.kind, ImageKind::Elf | ImageKind::File) {
@@ -72,11 +82,11 @@ impl Symbolizer {
         let (answers, answered) = crossbeam_channel::unbounded();
         std::thread::scope(|scope| {
             for _ in 0..workers {
-                let (next, answers) = (next.clone(), answers.clone());
+                let (next, answers, part) = (next.clone(), answers.clone(), &part);
                 scope.spawn(move || {
                     for (at, question) in next {
                         let Question { image, addresses } = question;
-                        let answer = match self.in_files(image, addresses, part) {
+                        let answer = match self.in_files(image, addresses, &part()) {
                             Ok(answer) => answer,
                             Err(reason) => Some(ImageAnswer::nameless(addresses.len(), reason)),
                         };
@@ -90,12 +100,5 @@ impl Symbolizer {
                 take(at, answer);
             }
         });
-    }
-}
-
-impl ImageAnswer {
-    /// No name for any of so many addresses, for one reason.
-    pub(crate) fn nameless(addresses: usize, reason: Reason) -> Self {
-        Self { lookups: vec![crate::Lookup::unresolved(reason); addresses], files: Vec::new() }
     }
 }

@@ -1,20 +1,28 @@
 //! What an ELF file says of itself: sections, segments, build id, links to other files.
 
-use crate::input::{Input, Position};
-use crate::section::{Packing, Section};
+use crate::allowance::Grant;
+use crate::input::{Input, Piece, Position};
+use crate::section::Section;
+use crate::unpack::Packing;
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _};
-use object::{Endianness, ReadCache, SectionIndex};
+use object::{Endianness, ReadCache};
 use std::sync::Arc;
 
 /// More sections than this no linker makes for a program.
-const MAX_SECTIONS: usize = 1 << 16;
+const MAX_SECTIONS: u32 = 1 << 16;
 
 /// No section with a meaning has a longer name.
 const MAX_SECTION_NAME: usize = 64;
 
+/// Nor has it more segments.
+const MAX_SEGMENTS: u32 = 1 << 12;
+
 /// The names of all sections are no longer.
-const MAX_NAMES_BYTES: u64 = 16 << 20;
+const MAX_NAMES_BYTES: u64 = 4 << 20;
+
+/// What a section's header takes in memory, with its name.
+const HEADER_BYTES: u64 = (size_of::<SectionHeader>() + MAX_SECTION_NAME) as u64;
 
 /// Links and build ids are small.
 const MAX_NOTE_BYTES: u64 = 64 << 10;
@@ -51,6 +59,8 @@ pub(crate) struct Elf {
     pub(crate) machine: u16,
     pub(crate) sections: Vec<SectionHeader>,
     pub(crate) segments: Vec<Segment>,
+    #[expect(dead_code, reason = "it is held as long as the headers")]
+    grant: Grant,
 }
 
 impl Elf {
@@ -84,16 +94,20 @@ impl Elf {
         Section::new(Arc::clone(&self.input), section.offset, section.size)
     }
 
-    /// Returns a section's contents, unpacked if it is compressed, and no larger than `limit` then.
-    pub(crate) fn contents(&self, section: &SectionHeader, limit: u64) -> Option<Section> {
+    /// Returns a section's contents, unpacked if it is packed.
+    pub(crate) fn contents(&self, section: &SectionHeader) -> Option<Section> {
         let stored = self.stored(section)?;
         let Some((packing, header_len, len)) = self.packing(section, &stored)? else {
             return Some(stored);
         };
-        if len > limit {
-            return None;
-        }
-        stored.part(header_len, stored.len().checked_sub(header_len)?)?.unpack(packing, len)
+        let packed = stored.part(header_len, stored.len().checked_sub(header_len)?)?;
+        Some(packed.packed(packing)?.unpack(len)?.into())
+    }
+
+    /// Returns the small ELF file with a symbol table that is packed into it (`.gnu_debugdata`).
+    pub(crate) fn packed_elf(&self) -> Option<Self> {
+        let packed = self.stored(self.section(".gnu_debugdata")?)?.packed(Packing::Xz)?;
+        Self::read(packed.unpack(packed.stated_len()?)?.into())
     }
 
     /// How a section is packed, how long the header of that is, and how many bytes are packed; `None` inside: it is not.
@@ -136,12 +150,15 @@ impl Elf {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Returns the contents of a `.debug_*` section, by its old compressed name too.
-    pub(crate) fn debug_section(&self, name: &str, limit: u64) -> Option<Section> {
-        let header = self
-            .section(name)
-            .or_else(|| self.section(&format!(".zdebug_{}", name.strip_prefix(".debug_")?)))?;
-        self.contents(header, limit)
+    /// Returns the contents of a `.debug_*` section, by its old packed name too; nothing if there is none. `None`: it is
+    /// damaged, or costs too much.
+    pub(crate) fn debug_section(&self, name: &str) -> Option<Section> {
+        let present = |name: &str| self.section(name).filter(|it| it.has_contents());
+        let packed = || present(&name.replacen(".debug_", ".zdebug_", 1));
+        match present(name).or_else(packed) {
+            Some(header) => self.contents(header),
+            None => Some(Section::default()),
+        }
     }
 
     /// Returns the GNU build id; empty if there is none.
@@ -178,7 +195,7 @@ impl Elf {
 
     fn small(&self, section: &SectionHeader) -> Option<Vec<u8>> {
         let stored = self.stored(section)?;
-        (stored.len() <= MAX_NOTE_BYTES).then(|| stored.all().map(std::borrow::Cow::into_owned))?
+        (stored.len() <= MAX_NOTE_BYTES).then(|| Some(stored.all()?.to_vec()))?
     }
 }
 
@@ -193,7 +210,11 @@ fn parse<E: FileHeader<Endian = Endianness>>(input: Arc<Input>, is_64: bool) -> 
     let cache = ReadCache::new(Position::new(Arc::clone(&input), 0, len));
     let header = E::parse(&cache).ok()?;
     let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, &cache).unwrap_or_default();
+    // A file may state any numbers of them.
+    let segments = match header.phnum(endian, &cache) {
+        Ok(0..=MAX_SEGMENTS) => header.program_headers(endian, &cache).unwrap_or_default(),
+        _ => &[],
+    };
     let segments = segments
         .iter()
         .filter(|segment| {
@@ -205,17 +226,15 @@ fn parse<E: FileHeader<Endian = Endianness>>(input: Arc<Input>, is_64: bool) -> 
             svma: segment.p_vaddr(endian).into(),
         })
         .collect();
-    let sections = header.sections(endian, &cache).ok()?;
-    if sections.len() > MAX_SECTIONS {
-        return None;
-    }
+    let count = header.shnum(endian, &cache).ok().filter(|&count| count <= MAX_SECTIONS)?;
+    let grant = input.allowance().grant(u64::from(count) * HEADER_BYTES)?;
+    let sections = header.section_headers(endian, &cache).ok()?;
     let names = header.shstrndx(endian, &cache).ok()?;
-    let names = sections.section(SectionIndex(names as usize)).ok();
-    let names = names.and_then(|names| {
+    let names = sections.get(names as usize).and_then(|names| {
         let len: u64 = names.sh_size(endian).into();
         input.read(names.sh_offset(endian).into(), len.min(MAX_NAMES_BYTES))
     });
-    let names = names.unwrap_or_default().into_owned();
+    let names = names.unwrap_or(Piece::Borrowed(&[]));
     let sections = sections
         .iter()
         .map(|section| SectionHeader {
@@ -231,7 +250,8 @@ fn parse<E: FileHeader<Endian = Endianness>>(input: Arc<Input>, is_64: bool) -> 
         })
         .collect();
     let machine = header.e_machine(endian).0;
-    Some(Elf { input, is_64, machine, sections, segments })
+    drop(names);
+    Some(Elf { input, is_64, machine, sections, segments, grant })
 }
 
 fn section_name(names: &[u8], at: u32) -> &[u8] {

@@ -1,5 +1,6 @@
 //! Opening files whose paths others chose: regular files only, and nothing else is so much as opened.
 
+use crate::allowance::Allowance;
 use crate::input::Input;
 use rustix::fs::{self, CWD, FsWord, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -57,9 +58,9 @@ pub(crate) fn open_any(path: &Path) -> Option<(File, Metadata)> {
 }
 
 /// Opens a regular file to read pieces of it.
-pub(crate) fn input(path: &Path, root: Option<&Root>) -> Option<Arc<Input>> {
-    let (file, _) = open(path, root)?;
-    Input::file(file).ok().map(Arc::new)
+pub(crate) fn input(path: &Path, root: Option<&Root>, allowance: &Allowance) -> Option<Arc<Input>> {
+    let (file, metadata) = open(path, root)?;
+    Some(Input::file(file, &metadata, allowance).into())
 }
 
 /// When a file was last changed, nanoseconds since 1970 UTC.

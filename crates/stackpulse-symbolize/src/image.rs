@@ -1,13 +1,14 @@
 //! One image: its files, and what each of them knows of the addresses.
 
 use crate::addresses::Addresses;
-use crate::dwarf::{Budget, Dwarf, Effort, SplitPlaces};
+use crate::allowance::Allowance;
+use crate::dwarf::{Dwarf, SplitPlaces};
+use crate::eh_bounds;
 use crate::elf::Elf;
 use crate::locate::{Files, Origins};
 use crate::lookup::{Call, Lookup, Origin, Reason};
 use crate::plt::Stubs;
 use crate::symbols::{self, Symbol, Table};
-use crate::{eh_bounds, minidebug};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,15 +23,28 @@ struct Knowledge {
 /// More debug information than this is worth all threads.
 const LARGE: u64 = 32 << 20;
 
-/// Names an image's addresses, which are distinct SVMAs in ascending order; and where the names are from. `None` if that
-/// takes more than the part of the effort that it may take.
-pub(crate) fn name(
-    files: &Files,
-    svmas: Vec<u64>,
-    effort: Effort,
-) -> Option<(Vec<Lookup>, Origins)> {
+/// With what an image is named.
+#[derive(Clone, Debug)]
+pub(crate) struct Effort {
+    pub(crate) threads: usize,
+    /// Whether that is a part only: others work at the same time.
+    pub(crate) is_part: bool,
+    pub(crate) allowance: Allowance,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) lookups: Vec<Lookup>,
+    /// Where the names are from.
+    pub(crate) origins: Origins,
+}
+
+/// Names an image's addresses, which are distinct SVMAs in ascending order. `None` if that takes more than the part of the
+/// effort that it may take.
+pub(crate) fn name(files: &Files, svmas: Vec<u64>, effort: &Effort) -> Option<Named> {
     let need = files.debug_bytes();
-    if effort.is_part && (need > LARGE || need > effort.memory) {
+    if effort.is_part && (need > LARGE || need > effort.allowance.memory_left()) {
         return None;
     }
     let mut naming = Naming {
@@ -47,19 +61,22 @@ pub(crate) fn name(
     if let Some(image) = &files.image {
         naming.bounds(&image.elf);
     }
-    let reason = files.reason_of_no_name();
+    if effort.is_part && effort.allowance.refusals() > 0 {
+        return None;
+    }
+    let reason = effort.allowance.shortage().unwrap_or(files.reason_of_no_name());
     let lookups = naming.known.into_iter().map(|known| known.lookup(reason)).collect();
-    Some((lookups, naming.origins))
+    Some(Named { lookups, origins: naming.origins })
 }
 
-struct Naming {
+struct Naming<'a> {
     svmas: Vec<u64>,
     known: Vec<Knowledge>,
-    effort: Effort,
+    effort: &'a Effort,
     origins: Origins,
 }
 
-impl Naming {
+impl Naming<'_> {
     /// Addresses of which `is_wanted`, with their indexes.
     fn select(&self, is_wanted: impl Fn(&Knowledge) -> bool) -> (Vec<usize>, Addresses) {
         let indexes: Vec<usize> = self
@@ -83,19 +100,18 @@ impl Naming {
             if indexes.is_empty() {
                 break;
             }
-            let mut budget = Budget::new(self.effort.memory);
-            let Some(mut dwarf) = Dwarf::read(&file.elf, &mut budget) else { continue };
+            let Some(mut dwarf) = Dwarf::read(&file.elf) else { continue };
             if self.effort.is_part && dwarf.is_split() {
                 return None;
             }
             if let Some(alternative) = file.alternative.as_ref()
-                && let Some(alternative) = Dwarf::read(alternative, &mut budget)
+                && let Some(alternative) = Dwarf::read(alternative)
             {
                 dwarf.set_alternative(alternative);
             }
             dwarf.set_split_places(split_places(&file.path, files));
-            let effort = Effort { memory: budget.left(), ..self.effort };
-            for (at, calls) in indexes.into_iter().zip(dwarf.find(&addresses, effort)) {
+            for (at, calls) in indexes.into_iter().zip(dwarf.find(&addresses, self.effort.threads))
+            {
                 let known = &mut self.known[at];
                 if !calls.is_empty() && !known.has_function() {
                     known.origin =
@@ -115,7 +131,7 @@ impl Naming {
         }
         if let Some(image) = &files.image
             && self.known.iter().any(|known| known.origin.is_none())
-            && let Some(packed) = minidebug::unpack(&image.elf)
+            && let Some(packed) = image.elf.packed_elf()
         {
             self.table(&packed, Table::Full, Origin::MiniDebugInformation, &image.path);
         }
@@ -143,8 +159,12 @@ impl Naming {
     /// Stubs come before symbols: some linkers leave one symbol for the whole table.
     fn stubs(&mut self, elf: &Elf, path: &Path) {
         let sections: Vec<_> = elf.sections.iter().filter(|it| Stubs::are_in(it)).collect();
+        let work = self.effort.allowance.work();
         let is_stub = |svma: u64| {
-            sections.iter().any(|it| svma.checked_sub(it.svma).is_some_and(|at| at < it.size))
+            work.take(sections.len() as u64).is_some()
+                && sections
+                    .iter()
+                    .any(|it| svma.checked_sub(it.svma).is_some_and(|at| at < it.size))
         };
         let mut stubs = None;
         for (known, &svma) in self.known.iter_mut().zip(&self.svmas) {

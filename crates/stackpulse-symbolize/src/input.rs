@@ -1,60 +1,155 @@
 //! Bytes that are read where they lie: a file, or memory.
 
-use std::borrow::Cow;
-use std::fs::File;
+use crate::allowance::{Allowance, Grant};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::ops::Deref;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
-/// Where bytes are. Files are read and never mapped: one that shrinks gives short reads, not signals.
+/// A call of the system is worth so many steps, however little it reads.
+const STEPS_PER_READ: u64 = 512;
+
+/// Smaller pieces are soon gone: no memory is taken for them.
+const SMALL: u64 = 64 << 10;
+
+/// So much is read at a time of what is not kept.
+const CHUNK: usize = 256 << 10;
+
+/// A file may be packed by its file system, but not more than so many times: else it has holes.
+const DENSEST: u64 = 8;
+
+/// Bytes, and what reading them may cost. Files are read and never mapped: one that shrinks gives short reads, not signals.
 #[derive(Debug)]
-pub(crate) enum Input {
-    /// A file and its length when it was opened.
-    File(File, u64),
-    /// Bytes that were unpacked.
-    Memory(Vec<u8>),
+pub(crate) struct Input {
+    source: Source,
+    len: u64,
+    allowance: Allowance,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Memory(Vec<u8>, #[expect(dead_code, reason = "it is held as long as the bytes")] Grant),
+}
+
+/// A piece of an input.
+#[derive(Debug)]
+pub(crate) enum Piece<'a> {
+    Borrowed(&'a [u8]),
+    /// Read from a file; with the memory for it, unless it is small.
+    Owned(Vec<u8>, #[expect(dead_code, reason = "it is held as long as the bytes")] Option<Grant>),
+}
+
+impl Deref for Piece<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Owned(bytes, _) => bytes,
+        }
+    }
 }
 
 impl Input {
     /// A file, as long as it is now.
-    pub(crate) fn file(file: File) -> io::Result<Self> {
-        let len = file.metadata()?.len();
-        Ok(Self::File(file, len))
+    pub(crate) fn file(file: File, metadata: &Metadata, allowance: &Allowance) -> Self {
+        let len = metadata.len();
+        // What a hole holds is not worth a step.
+        let disk_bytes = metadata.blocks().saturating_mul(512);
+        allowance.earn(len.min(disk_bytes.saturating_mul(DENSEST)));
+        Self { source: Source::File(file), len, allowance: allowance.clone() }
+    }
+
+    /// Bytes that were unpacked, and the memory for them.
+    pub(crate) fn memory(bytes: Vec<u8>, grant: Grant) -> Self {
+        let (len, allowance) = (bytes.len() as u64, grant.allowance().clone());
+        Self { source: Source::Memory(bytes, grant), len, allowance }
     }
 
     pub(crate) fn len(&self) -> u64 {
-        match self {
-            Self::File(_, len) => *len,
-            Self::Memory(bytes) => bytes.len() as u64,
+        self.len
+    }
+
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    /// All bytes, if they are in memory.
+    pub(crate) fn in_memory(&self) -> Option<&[u8]> {
+        match &self.source {
+            Source::File(_) => None,
+            Source::Memory(bytes, _) => Some(bytes),
         }
     }
 
-    /// Returns exactly these bytes; `None` if they are not all there.
-    pub(crate) fn read(&self, offset: u64, len: u64) -> Option<Cow<'_, [u8]>> {
-        if offset.checked_add(len)? > self.len() {
+    /// Returns exactly these bytes; `None` if they are not all there, or cost too much.
+    pub(crate) fn read(&self, offset: u64, len: u64) -> Option<Piece<'_>> {
+        if offset.checked_add(len)? > self.len {
             return None;
         }
-        let len = usize::try_from(len).ok()?;
-        match self {
-            Self::Memory(bytes) => {
-                let start = usize::try_from(offset).ok()?;
-                Some(Cow::Borrowed(bytes.get(start..start.checked_add(len)?)?))
+        match &self.source {
+            Source::Memory(bytes, _) => {
+                let (start, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
+                Some(Piece::Borrowed(bytes.get(start..start.checked_add(len)?)?))
             }
-            Self::File(file, _) => {
-                let mut bytes = vec![0; len];
-                file.read_exact_at(&mut bytes, offset).ok()?;
-                Some(Cow::Owned(bytes))
+            Source::File(file) => {
+                let grant = if len > SMALL { Some(self.allowance.grant(len)?) } else { None };
+                Some(Piece::Owned(self.read_file(file, offset, len)?, grant))
             }
         }
     }
 
-    /// The CRC-32 of all bytes, as `.gnu_debuglink` states it.
+    /// Returns these bytes of a file in memory that lasts.
+    pub(crate) fn load(&self, offset: u64, len: u64) -> Option<Self> {
+        let grant = self.allowance.grant(len)?;
+        let is_there = offset.checked_add(len)? <= self.len;
+        match &self.source {
+            Source::File(file) if is_there => {
+                Some(Self::memory(self.read_file(file, offset, len)?, grant))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads a large piece chunk by chunk, so that a stop is heard.
+    fn read_file(&self, file: &File, offset: u64, len: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(len).ok()?];
+        let mut at = offset;
+        for chunk in bytes.chunks_mut(CHUNK) {
+            self.allowance.take(STEPS_PER_READ + chunk.len() as u64)?;
+            file.read_exact_at(chunk, at).ok()?;
+            at += chunk.len() as u64;
+        }
+        Some(bytes)
+    }
+
+    /// Fills as much of `out` as there is.
+    pub(crate) fn read_into(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        let too_much = || io::Error::from(io::ErrorKind::QuotaExceeded);
+        self.allowance.take(out.len() as u64).ok_or_else(too_much)?;
+        match &self.source {
+            Source::File(file) => {
+                self.allowance.take(STEPS_PER_READ).ok_or_else(too_much)?;
+                file.read_at(out, offset)
+            }
+            Source::Memory(bytes, _) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let len = out.len().min(bytes.len() - start);
+                out[..len].copy_from_slice(&bytes[start..start + len]);
+                Ok(len)
+            }
+        }
+    }
+
+    /// The CRC-32 of all bytes, as `.gnu_debuglink` states it; `None` if they cost too much.
     pub(crate) fn crc32(&self) -> Option<u32> {
         let mut hasher = crc32fast::Hasher::new();
-        let mut chunk = vec![0; 256 << 10];
+        let mut chunk = vec![0; CHUNK];
         let mut at = 0;
-        while at < self.len() {
-            let wanted = usize::try_from(self.len() - at).unwrap_or(usize::MAX).min(chunk.len());
+        while at < self.len {
+            let wanted = usize::try_from(self.len - at).unwrap_or(usize::MAX).min(chunk.len());
             match self.read_into(at, &mut chunk[..wanted]).ok()? {
                 0 => return None,
                 read => {
@@ -64,19 +159,6 @@ impl Input {
             }
         }
         Some(hasher.finalize())
-    }
-
-    /// Fills as much of `out` as there is.
-    pub(crate) fn read_into(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::File(file, _) => file.read_at(out, offset),
-            Self::Memory(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let len = out.len().min(bytes.len() - start);
-                out[..len].copy_from_slice(&bytes[start..start + len]);
-                Ok(len)
-            }
-        }
     }
 }
 

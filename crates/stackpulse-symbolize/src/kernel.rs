@@ -5,11 +5,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// More symbols than any kernel has.
-const MAX_SYMBOLS: usize = 4 << 20;
+/// More functions than any kernel has.
+const MAX_SYMBOLS: usize = 1 << 20;
 
-/// No list of symbols is longer, nor is a file that tells a fact of the kernel.
-const MAX_TEXT: u64 = 256 << 20;
+/// Longer lists are cut: those of kernels with all there is have some 50 MB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// A file that tells one fact of the kernel is not longer.
 const MAX_FACT: u64 = 64 << 10;
 
 /// Longer lines are cut: the kernel's own names have at most 512 bytes.
@@ -26,11 +28,12 @@ pub struct KernelSymbols {
 }
 
 impl KernelSymbols {
-    /// Reads `ADDRESS TYPE NAME [MODULE]` lines, as in `/proc/kallsyms` and `System.map`. Lines of another form are passed
-    /// over, and what follows an error of reading is missing. `None` if no function has an address: they are hidden
+    /// Reads `ADDRESS TYPE NAME [MODULE]` lines, as in `/proc/kallsyms` and `System.map`: 64 MiB of them at most. Lines of
+    /// another form are passed over, and what follows an error of reading is missing. `None` if no function has an address: they are hidden
     /// (`kernel.kptr_restrict`).
     #[must_use]
-    pub fn read(mut text: impl BufRead) -> Option<Self> {
+    pub fn read(text: impl BufRead) -> Option<Self> {
+        let mut text = text.take(MAX_TEXT);
         let mut functions = Vec::new();
         let mut line = Vec::new();
         while functions.len() < MAX_SYMBOLS {
@@ -66,8 +69,7 @@ impl KernelSymbols {
         if boot_id.is_empty() || running.trim_ascii() != boot_id {
             return None;
         }
-        let open =
-            |path: &str| Some(BufReader::new(files::open_any(&root.join(path))?.0.take(MAX_TEXT)));
+        let open = |path: &str| Some(BufReader::new(files::open_any(&root.join(path))?.0));
         if let Some(symbols) = open("proc/kallsyms").and_then(Self::read) {
             return Some(symbols);
         }

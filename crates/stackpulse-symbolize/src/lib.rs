@@ -33,6 +33,8 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod allowance;
+mod answer;
 mod batch;
 mod demangle;
 mod dwarf;
@@ -45,18 +47,21 @@ mod input;
 mod kernel;
 mod locate;
 mod lookup;
-mod minidebug;
+mod options;
 mod plt;
 mod search;
 mod section;
 mod strings;
 mod symbolizer;
 mod symbols;
+mod unpack;
 mod work;
 
+pub use answer::ImageAnswer;
 pub use batch::{Progress, Question};
 pub use demangle::demangle;
 pub use fold::{without_arguments, without_suffixes};
 pub use kernel::KernelSymbols;
 pub use lookup::{Call, Lookup, Origin, Reason};
-pub use symbolizer::{ImageAnswer, ImageQuery, Symbolizer, SymbolizerOptions};
+pub use options::SymbolizerOptions;
+pub use symbolizer::{ImageQuery, Symbolizer};

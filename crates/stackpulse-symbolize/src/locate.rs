@@ -1,11 +1,13 @@
 //! Which files name an image: the recorded one, its debug file, and the file those share parts with.
 
+use crate::allowance::Allowance;
 use crate::elf::Elf;
 use crate::files::{self, Root};
 use crate::input::Input;
 use crate::lookup::{Origin, Reason};
+use crate::options::SymbolizerOptions;
 use crate::search;
-use crate::symbolizer::{ImageQuery, SymbolizerOptions};
+use crate::symbolizer::ImageQuery;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -51,15 +53,12 @@ impl Origins {
 /// Looks for files.
 #[derive(Debug)]
 pub(crate) struct Locator<'a> {
-    options: &'a SymbolizerOptions,
-    debug_dirs: &'a [PathBuf],
+    pub(crate) options: &'a SymbolizerOptions,
+    pub(crate) debug_dirs: &'a [PathBuf],
+    pub(crate) allowance: &'a Allowance,
 }
 
-impl<'a> Locator<'a> {
-    pub(crate) fn new(options: &'a SymbolizerOptions, debug_dirs: &'a [PathBuf]) -> Self {
-        Self { options, debug_dirs }
-    }
-
+impl Locator<'_> {
     /// Finds an image's files.
     ///
     /// # Errors
@@ -69,7 +68,7 @@ impl<'a> Locator<'a> {
         let mut image = Err(Reason::NoFile);
         let mut root = None;
         for candidate in self.roots() {
-            let found = image_file(query, candidate.as_ref());
+            let found = self.image_file(query, candidate.as_ref());
             // The first reason is that of the path itself; "it is another file" says more than "there is none".
             if found.is_ok() || matches!(image, Err(Reason::NoFile)) {
                 root = candidate;
@@ -79,7 +78,11 @@ impl<'a> Locator<'a> {
                 break;
             }
         }
-        let search = Search { debug_dirs: self.debug_dirs(root.as_ref()), root: root.as_ref() };
+        let search = Search {
+            debug_dirs: self.debug_dirs(root.as_ref()),
+            root: root.as_ref(),
+            allowance: self.allowance,
+        };
         let debug = self.debug_file(query, image.as_ref().ok(), &search);
         let missing = image.as_ref().err().copied();
         let mut image = image.ok();
@@ -92,6 +95,25 @@ impl<'a> Locator<'a> {
             }
         }
         Ok(Files { image, debug, root, missing })
+    }
+
+    /// Finds the recorded file itself, below a root.
+    fn image_file(&self, query: &ImageQuery, root: Option<&Root>) -> Result<Found, Reason> {
+        let path = root.map_or_else(|| query.path.clone(), |root| root.below(&query.path));
+        let (file, metadata) = files::open(&path, root).ok_or(Reason::NoFile)?;
+        let input = Input::file(file, &metadata, self.allowance);
+        let elf = Elf::read(input.into()).ok_or(Reason::Damaged)?;
+        let is_same = if query.build_id.is_empty() {
+            let size_fits = query.file_size == 0 || query.file_size == metadata.len();
+            // Below another root a copy may have another time.
+            let time_fits = query.modified_ns == 0
+                || root.is_some()
+                || query.modified_ns == files::modified_ns(&metadata);
+            size_fits && time_fits
+        } else {
+            elf.build_id() == query.build_id
+        };
+        if is_same { Ok(Found { path, elf, alternative: None }) } else { Err(Reason::FileDiffers) }
     }
 
     /// Directories below which recorded paths are looked for; `None` is the path as it is.
@@ -140,11 +162,12 @@ impl<'a> Locator<'a> {
 struct Search<'a> {
     debug_dirs: Vec<PathBuf>,
     root: Option<&'a Root>,
+    allowance: &'a Allowance,
 }
 
 impl Search<'_> {
     fn elf(&self, place: &Path) -> Option<Elf> {
-        Elf::read(files::input(place, self.root)?)
+        Elf::read(files::input(place, self.root, self.allowance)?)
     }
 
     fn by_link(&self, image: &Found, recorded: &Path) -> Option<Found> {
@@ -217,23 +240,4 @@ impl Files {
         });
         if is_stripped { Reason::Stripped } else { Reason::NoSymbol }
     }
-}
-
-/// Finds the recorded file itself, below a root.
-fn image_file(query: &ImageQuery, root: Option<&Root>) -> Result<Found, Reason> {
-    let path = root.map_or_else(|| query.path.clone(), |root| root.below(&query.path));
-    let (file, metadata) = files::open(&path, root).ok_or(Reason::NoFile)?;
-    let input = Input::file(file).map_err(|_| Reason::Damaged)?;
-    let elf = Elf::read(input.into()).ok_or(Reason::Damaged)?;
-    let is_same = if query.build_id.is_empty() {
-        let size_fits = query.file_size == 0 || query.file_size == metadata.len();
-        // Below another root a copy may have another time.
-        let time_fits = query.modified_ns == 0
-            || root.is_some()
-            || query.modified_ns == files::modified_ns(&metadata);
-        size_fits && time_fits
-    } else {
-        elf.build_id() == query.build_id
-    };
-    if is_same { Ok(Found { path, elf, alternative: None }) } else { Err(Reason::FileDiffers) }
 }

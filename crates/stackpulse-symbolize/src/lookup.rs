@@ -54,6 +54,10 @@ pub enum Reason {
     Stripped,
     /// The file ends before what its headers promise.
     Truncated,
+    /// Reading the file takes more memory or work than naming may.
+    OverBudget,
+    /// Naming was stopped before.
+    Stopped,
 }
 
 /// The answer for one address.
@@ -117,7 +121,7 @@ impl Origin {
 }
 
 impl Reason {
-    const NUMBERS: [(Self, u8); 8] = [
+    const NUMBERS: [(Self, u8); 10] = [
         (Self::NoFile, 1),
         (Self::FileDiffers, 2),
         (Self::NoSymbol, 3),
@@ -126,6 +130,8 @@ impl Reason {
         (Self::UnknownCode, 6),
         (Self::Stripped, 7),
         (Self::Truncated, 8),
+        (Self::OverBudget, 9),
+        (Self::Stopped, 10),
     ];
 
     /// The number by which a spool stores it.
@@ -146,6 +152,8 @@ impl Reason {
             Self::UnknownCode => "is code of no file",
             Self::Stripped => "is stripped, and there is no debug file for it",
             Self::Truncated => "ends before its headers say",
+            Self::OverBudget => "takes more memory or work to read than naming may",
+            Self::Stopped => "was not read, for naming was stopped",
         }
     }
 

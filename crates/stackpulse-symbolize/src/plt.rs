@@ -1,13 +1,19 @@
 //! Stubs of the procedure linkage table: named after the function that they jump to.
 
+use crate::allowance::Grant;
 use crate::elf::{Elf, SectionHeader};
-use crate::strings::Strings;
+use crate::section::Table;
+use crate::strings::{NAME_BYTES, Strings};
+use crate::work::Work;
 use object::elf;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A file has fewer imported functions, and its stubs are smaller: bytes of all of them.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// Steps that a relocation is worth.
+const STEPS_PER_RELOCATION: u64 = 16;
 
 /// Stubs are of this size where the section does not say.
 const STUB_LEN: u64 = 16;
@@ -19,13 +25,16 @@ pub(crate) struct Stubs {
     sections: Vec<StubSection>,
     /// Symbol index and explicit name by the address of the slot that a stub jumps through.
     slots: FxHashMap<u64, Arc<str>>,
+    #[expect(dead_code, reason = "it is held as long as the names of the slots")]
+    grant: Grant,
+    work: Work,
 }
 
 #[derive(Debug)]
 struct StubSection {
     svma: u64,
     stub_len: u64,
-    bytes: Vec<u8>,
+    bytes: Table,
 }
 
 impl Stubs {
@@ -51,12 +60,19 @@ impl Stubs {
                 Some(StubSection { svma: section.svma, stub_len, bytes })
             })
             .collect::<Vec<_>>();
-        let slots = if sections.is_empty() { FxHashMap::default() } else { slots(elf) };
-        Self { machine: elf.machine, sections, slots }
+        let allowance = elf.input.allowance();
+        let (mut slots, mut grant, work) =
+            (FxHashMap::default(), allowance.empty_grant(), allowance.work());
+        if !sections.is_empty() {
+            // Those before what costs too much stay.
+            let _ = read_slots(elf, &mut slots, &mut grant);
+        }
+        Self { machine: elf.machine, sections, slots, grant, work }
     }
 
     /// Returns the name of the stub that an address is in, `name@plt`, and its start.
     pub(crate) fn find(&self, svma: u64) -> Option<(Arc<str>, u64)> {
+        self.work.take(self.sections.len() as u64)?;
         self.sections.iter().find_map(|section| {
             let into = svma.checked_sub(section.svma)?;
             let start = into - into % section.stub_len;
@@ -96,9 +112,9 @@ fn aarch64_slot(stub: &[u8], svma: u64) -> Option<u64> {
     page.checked_add_signed(pages << 12)?.checked_add(u64::from(ldr >> 10 & 0xfff) * 8)
 }
 
-/// The slots that relocations fill with functions' addresses.
-fn slots(elf: &Elf) -> FxHashMap<u64, Arc<str>> {
-    let mut slots = FxHashMap::default();
+/// Reads the slots that relocations fill with functions' addresses.
+fn read_slots(elf: &Elf, slots: &mut FxHashMap<u64, Arc<str>>, grant: &mut Grant) -> Option<()> {
+    let work = elf.input.allowance().work();
     let mut left = MAX_BYTES * 4;
     for section in elf.sections.iter().filter(|it| it.kind == elf::SHT_RELA.0 && elf.is_64) {
         let Some(table) = elf.sections.get(section.link) else { continue };
@@ -110,6 +126,7 @@ fn slots(elf: &Elf) -> FxHashMap<u64, Arc<str>> {
         };
         let mut strings = Strings::new(names);
         for relocation in relocations.as_chunks::<24>().0 {
+            work.take(STEPS_PER_RELOCATION)?;
             let (Some(slot), Some(symbol)) = (long(relocation, 0), long(relocation, 8)) else {
                 continue;
             };
@@ -119,11 +136,12 @@ fn slots(elf: &Elf) -> FxHashMap<u64, Arc<str>> {
             let Some(offset) = offset.and_then(|symbol| symbol.first_chunk()) else { continue };
             if let Some(name) = strings.get(u32::from_le_bytes(*offset).into()) {
                 let name = name.split('@').next().unwrap_or_default();
+                grant.grow(name.len() as u64 + NAME_BYTES)?;
                 slots.insert(slot, format!("{name}@plt").into());
             }
         }
     }
-    slots
+    Some(())
 }
 
 fn long(bytes: &[u8], at: usize) -> Option<u64> {
@@ -131,8 +149,8 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Reads a section if not more than `left` bytes are, and takes its length off.
-fn small(elf: &Elf, section: &SectionHeader, left: &mut u64) -> Option<Vec<u8>> {
+fn small(elf: &Elf, section: &SectionHeader, left: &mut u64) -> Option<Table> {
     let stored = elf.stored(section)?;
     *left = left.checked_sub(stored.len())?;
-    stored.all().map(std::borrow::Cow::into_owned)
+    Table::of(stored)
 }

@@ -1,13 +1,14 @@
 //! Names out of string sections that may be large: only what is asked for is read.
 
+use crate::allowance::{Allowance, Grant};
 use crate::section::Section;
 use std::sync::Arc;
 
 /// Names are cut here: longer ones are damage, or nobody reads them.
 pub(crate) const MAX_NAME: usize = 64 << 10;
 
-/// So many bytes of names are given of one section: more than any recording touches.
-const MAX_GIVEN: usize = 256 << 20;
+/// What a name takes in memory beside its text, with a place in a table.
+pub(crate) const NAME_BYTES: u64 = 64;
 
 /// How much is read at first.
 const FIRST_READ: usize = 512;
@@ -24,29 +25,24 @@ pub(crate) struct Strings {
     start: u64,
     filled: usize,
     read_len: usize,
-    /// Bytes of names that may still be given.
-    left: usize,
+    /// The memory of the names that were given.
+    given: Option<Grant>,
 }
 
 impl Strings {
     pub(crate) fn new(section: Section) -> Self {
-        Self {
-            section,
-            window: vec![0; WINDOW],
-            start: 0,
-            filled: 0,
-            read_len: FIRST_READ,
-            left: MAX_GIVEN,
-        }
+        let given = section.allowance().map(Allowance::empty_grant);
+        Self { section, window: vec![0; WINDOW], start: 0, filled: 0, read_len: FIRST_READ, given }
     }
 
-    /// Returns the name at an offset; `None` if it is outside the section, or empty, or one too many.
+    /// Returns the name at an offset; `None` if it is outside the section, or empty, or costs too much.
     pub(crate) fn get(&mut self, offset: u64) -> Option<Arc<str>> {
         let name = self.bytes(offset)?;
-        let len = name.len();
-        let text = (len > 0).then(|| String::from_utf8_lossy(name).into());
-        self.left = self.left.checked_sub(len)?;
-        text
+        let text: Option<Arc<str>> =
+            (!name.is_empty()).then(|| String::from_utf8_lossy(name).into());
+        let text = text?;
+        self.given.as_mut()?.grow(text.len() as u64 + NAME_BYTES)?;
+        Some(text)
     }
 
     fn bytes(&mut self, offset: u64) -> Option<&[u8]> {
@@ -89,6 +85,15 @@ impl Strings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allowance::Limits;
+    use crate::input::Input;
+
+    fn strings_of(bytes: Vec<u8>) -> Strings {
+        let allowance = Allowance::new(1 << 30, &Limits::new(1 << 40, 0, Arc::default()));
+        allowance.earn(bytes.len() as u64);
+        let grant = allowance.grant(bytes.len() as u64).unwrap();
+        Strings::new(Input::memory(bytes, grant).into())
+    }
 
     #[test]
     fn names_are_found_in_any_order() {
@@ -101,7 +106,7 @@ mod tests {
             bytes.extend_from_slice(name.as_bytes());
             bytes.push(0);
         }
-        let mut strings = Strings::new(Section::of(bytes));
+        let mut strings = strings_of(bytes);
         let order = (0..names.len())
             .chain((0..names.len()).rev())
             .chain((0..300).map(|at| at * 7919 % 5000));
@@ -114,9 +119,9 @@ mod tests {
 
     #[test]
     fn names_without_an_end_are_cut() {
-        let mut strings = Strings::new(Section::of(vec![b'a'; 3 << 20]));
+        let mut strings = strings_of(vec![b'a'; 3 << 20]);
         assert_eq!(strings.get(5).unwrap().len(), MAX_NAME);
-        let mut strings = Strings::new(Section::of(b"abc".to_vec()));
+        let mut strings = strings_of(b"abc".to_vec());
         assert_eq!(strings.get(1).as_deref(), Some("bc"));
     }
 }

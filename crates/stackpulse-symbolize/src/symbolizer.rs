@@ -1,47 +1,18 @@
 //! From images and addresses to names.
 
-use crate::dwarf::Effort;
+use crate::allowance::{Allowance, Limits};
+use crate::answer::ImageAnswer;
+use crate::image::Effort;
 use crate::kernel::KernelSymbols;
 use crate::locate::Locator;
 use crate::lookup::{Call, Lookup, Origin, Reason};
-use crate::{image, search};
+use crate::options::SymbolizerOptions;
+use crate::search;
 use stackpulse_spool::{Image, ImageKind};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Where to look for files, and with what effort.
-#[derive(Clone, Debug)]
-pub struct SymbolizerOptions {
-    /// Directories of separate debug files, before the system's own.
-    pub debug_dirs: Vec<PathBuf>,
-    /// Recorded paths are looked for below this directory instead of the root.
-    pub symfs: Option<PathBuf>,
-    /// Recorded paths are looked for below these directories too, such as `/proc/PID/root` of a target in a container.
-    pub roots: Vec<PathBuf>,
-    /// Where debuginfod clients keep what they fetched: `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`.
-    pub debuginfod_cache: Option<PathBuf>,
-    /// The boot that kernel addresses are from; empty: not known.
-    pub boot_id: Vec<u8>,
-    /// How many threads read files.
-    pub threads: usize,
-    /// How many bytes of one file's debug information may be in memory at a time. A file that needs more is not used.
-    pub max_memory_bytes: u64,
-}
-
-impl Default for SymbolizerOptions {
-    fn default() -> Self {
-        Self {
-            debug_dirs: Vec::new(),
-            symfs: None,
-            roots: Vec::new(),
-            debuginfod_cache: None,
-            boot_id: Vec::new(),
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            max_memory_bytes: 4 << 30,
-        }
-    }
-}
+use std::sync::Arc;
 
 /// An image whose addresses are to be named.
 #[derive(Clone, Debug)]
@@ -84,14 +55,8 @@ impl From<&Image<'_>> for ImageQuery {
     }
 }
 
-/// Answers for one image.
-#[derive(Clone, Debug)]
-pub struct ImageAnswer {
-    /// One for each address, in the order they were asked.
-    pub lookups: Vec<Lookup>,
-    /// The files that gave names, with what kind of names: those of best quality first.
-    pub files: Vec<(PathBuf, Origin)>,
-}
+/// Bytes that the answers of any call may take, however little memory there is.
+const BASE_ANSWERS: u64 = 1 << 20;
 
 /// Names addresses. Nothing of it is global: several may work at the same time.
 pub struct Symbolizer {
@@ -129,23 +94,44 @@ impl Symbolizer {
                 ImageAnswer { lookups, files: Vec::new() }
             }
             ImageKind::Elf | ImageKind::File => {
-                match self.in_files(image, addresses, self.effort()) {
-                    Ok(Some(answer)) => answer,
-                    Ok(None) => ImageAnswer::nameless(addresses.len(), Reason::NoSymbol),
-                    Err(reason) => ImageAnswer::nameless(addresses.len(), reason),
-                }
+                self.answer_within(image, addresses, &self.limits())
             }
             _ => ImageAnswer::nameless(addresses.len(), Reason::UnknownCode),
         }
     }
 
-    /// All threads and all memory.
-    pub(crate) fn effort(&self) -> Effort {
-        Effort {
-            threads: self.options.threads.max(1),
-            memory: self.options.max_memory_bytes,
+    /// Answers from files, with all threads and all memory.
+    pub(crate) fn answer_within(
+        &self,
+        image: &ImageQuery,
+        addresses: &[u64],
+        limits: &Arc<Limits>,
+    ) -> ImageAnswer {
+        let effort = Effort {
+            threads: self.threads(),
             is_part: false,
+            allowance: Allowance::new(self.file_memory(), limits),
+        };
+        match self.in_files(image, addresses, &effort) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => ImageAnswer::nameless(addresses.len(), Reason::NoSymbol),
+            Err(reason) => ImageAnswer::nameless(addresses.len(), reason),
         }
+    }
+
+    /// What one call may cost.
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        let SymbolizerOptions { max_memory_bytes, max_steps, stop, .. } = &self.options;
+        Limits::new(*max_steps, max_memory_bytes / 4 + BASE_ANSWERS, Arc::clone(stop))
+    }
+
+    /// How much of the memory is for files.
+    pub(crate) fn file_memory(&self) -> u64 {
+        self.options.max_memory_bytes / 4 * 3
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.options.threads.max(1)
     }
 
     fn kernel(&mut self, address: u64) -> Lookup {
@@ -166,44 +152,30 @@ impl Symbolizer {
     ///
     /// # Errors
     ///
-    /// Why there is no file.
+    /// Why there is no answer to any.
     pub(crate) fn in_files(
         &self,
         query: &ImageQuery,
         addresses: &[u64],
-        effort: Effort,
+        effort: &Effort,
     ) -> Result<Option<ImageAnswer>, Reason> {
         if addresses.is_empty() {
             return Ok(Some(ImageAnswer { lookups: Vec::new(), files: Vec::new() }));
         }
-        let files = Locator::new(&self.options, &self.debug_dirs).files(query)?;
-        let is_offset = query.kind == ImageKind::File;
-        let is_ready = !is_offset && addresses.is_sorted_by(|a, b| a < b);
-        if is_ready {
-            let named = image::name(&files, addresses.to_vec(), effort);
-            return Ok(named
-                .map(|(lookups, origins)| ImageAnswer { lookups, files: origins.best_first() }));
+        let allowance = &effort.allowance;
+        let locator = Locator { options: &self.options, debug_dirs: &self.debug_dirs, allowance };
+        let stopped = || (allowance.shortage() == Some(Reason::Stopped)).then_some(Reason::Stopped);
+        let files = locator.files(query).map_err(|reason| stopped().unwrap_or(reason))?;
+        let answer = ImageAnswer::of(&files, query.kind, addresses, effort);
+        // Half an answer would pass for the whole one.
+        if let Some(stopped) = stopped() {
+            return Err(stopped);
         }
-        // Each distinct address once, in ascending order; the others are told by their place in it.
-        let svma_of = |address| if is_offset { files.svma_of(address) } else { Some(address) };
-        let wanted: Vec<Option<u64>> = addresses.iter().map(|&address| svma_of(address)).collect();
-        let mut svmas: Vec<u64> = wanted.iter().copied().flatten().collect();
-        svmas.sort_unstable();
-        svmas.dedup();
-        let Some((answers, origins)) = image::name(&files, svmas.clone(), effort) else {
-            return Ok(None);
-        };
-        let lookups = wanted.into_iter().map(|svma| {
-            let at = svma.and_then(|svma| svmas.binary_search(&svma).ok());
-            let mut lookup =
-                at.map_or(Lookup::unresolved(Reason::NoSymbol), |at| answers[at].clone());
-            if let Lookup::Unresolved { start: Some(start), .. } = &mut lookup
-                && is_offset
-            {
-                *start = files.offset_of(*start).unwrap_or(*start);
+        match answer {
+            Some(answer) if allowance.keep(answer.text_bytes()).is_none() => {
+                Err(Reason::OverBudget)
             }
-            lookup
-        });
-        Ok(Some(ImageAnswer { lookups: lookups.collect(), files: origins.best_first() }))
+            answer => Ok(answer),
+        }
     }
 }

@@ -1,19 +1,23 @@
 //! Symbol tables: read once, in pieces, against sorted addresses; only names that are hit are read.
 
 use crate::addresses::Addresses;
+use crate::allowance::Grant;
 use crate::elf::{Elf, SectionHeader};
-use crate::section::Section;
+use crate::section::{Section, Table as Bytes};
 use crate::strings::Strings;
+use crate::work::Work;
 use object::elf;
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// How much of a table is read at a time.
 const CHUNK: usize = 768 << 10;
 
-/// So many symbols with addresses in them are told apart: more than any program has.
-const MAX_COVERING: usize = 8 << 20;
+/// What a symbol with addresses in it takes in memory, in a list that doubles when it is full.
+const CANDIDATE_BYTES: u64 = 3 * size_of::<Candidate>() as u64;
+
+/// Steps that a symbol is worth.
+const STEPS_PER_SYMBOL: u64 = 8;
 
 /// Larger tables of names are not searched for marks.
 const MAX_MARKED: u64 = 256 << 20;
@@ -56,7 +60,8 @@ pub(crate) fn find(elf: &Elf, table: Table, addresses: &Addresses) -> Vec<Option
     let found = section(elf, table).and_then(|header| {
         let names = elf.stored(elf.sections.get(header.link)?)?;
         let mut search = Search::new(elf, addresses, &names);
-        search.run(&elf.stored(header)?)?;
+        // What was found before it costs too much stays.
+        let _ = search.run(&elf.stored(header)?);
         Some(search.answers(names))
     });
     found.unwrap_or_else(|| vec![None; count])
@@ -85,7 +90,10 @@ struct Search<'a> {
     /// Thumb code has odd symbols.
     mask: u64,
     /// Names, on machines where some of them mark kinds of bytes, not functions.
-    marks: Vec<u8>,
+    marks: Bytes,
+    /// The memory of `covering`.
+    grant: Grant,
+    work: Work,
 }
 
 impl<'a> Search<'a> {
@@ -93,13 +101,11 @@ impl<'a> Search<'a> {
         let mask = if elf.machine == elf::EM_ARM.0 { !1 } else { !0 };
         let preceding = vec![None; addresses.as_slice().len()];
         let has_marks = [elf::EM_ARM.0, elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&elf.machine);
-        let marks = if has_marks && names.len() <= MAX_MARKED {
-            names.all().map(Cow::into_owned)
-        } else {
-            None
-        };
-        let marks = marks.unwrap_or_default();
-        Self { elf, addresses, covering: Vec::new(), preceding, mask, marks }
+        let marks = Some(names).filter(|names| has_marks && names.len() <= MAX_MARKED);
+        let marks = marks.and_then(|names| Bytes::of(names.clone())).unwrap_or_default();
+        let allowance = elf.input.allowance();
+        let (grant, work) = (allowance.empty_grant(), allowance.work());
+        Self { elf, addresses, covering: Vec::new(), preceding, mask, marks, grant, work }
     }
 
     fn run(&mut self, table: &Section) -> Option<()> {
@@ -114,42 +120,43 @@ impl<'a> Search<'a> {
                 return Some(());
             }
             for entry in chunk[..whole].chunks_exact(entry_len) {
-                self.entry(entry, &code);
+                self.work.take(STEPS_PER_SYMBOL)?;
+                self.entry(entry, &code)?;
             }
             offset += whole as u64;
         }
     }
 
+    /// Takes an entry of the table; `None` if that costs too much.
     #[inline]
-    fn entry(&mut self, entry: &[u8], code: &[bool]) {
-        let Some((name, info, section, value, size)) = fields(entry, self.elf.is_64) else {
-            return;
-        };
+    fn entry(&mut self, entry: &[u8], code: &[bool]) -> Option<()> {
+        let (name, info, section, value, size) = fields(entry, self.elf.is_64)?;
         let kind = info & 0xf;
         let is_function = kind == elf::STT_FUNC.0 || kind == elf::STT_GNU_IFUNC.0;
         // Labels of assembly code have no type.
         if !is_function && kind != elf::STT_NOTYPE.0 {
-            return;
+            return Some(());
         }
         // No code is at address zero: linkers leave it in symbols of what they dropped.
         if section == 0 || name == 0 || value == 0 {
-            return;
+            return Some(());
         }
         // Special indexes stand for sections that have no number, and for none.
         let is_code = code.get(usize::from(section)).copied().unwrap_or(is_function);
         if !is_code {
-            return;
+            return Some(());
         }
         let start = value & self.mask;
         let is_global = info >> 4 != 0;
         let rank = u8::from(is_function) * 2 + u8::from(is_global);
         if size == 0 && self.is_mark(name) {
-            return;
+            return Some(());
         }
         let candidate = Candidate { start, end: start.saturating_add(size), rank, name };
         let first = self.addresses.below(start);
-        let Some(&next) = self.addresses.as_slice().get(first) else { return };
-        if next < candidate.end && self.covering.len() < MAX_COVERING {
+        let Some(&next) = self.addresses.as_slice().get(first) else { return Some(()) };
+        if next < candidate.end {
+            self.grant.grow(CANDIDATE_BYTES)?;
             self.covering.push(candidate);
         }
         let better = |known: Candidate| {
@@ -160,6 +167,7 @@ impl<'a> Search<'a> {
         {
             *known = Some(candidate);
         }
+        Some(())
     }
 
     /// ARM's mapping symbols: `$x`, `$d.1` and so on.
@@ -195,8 +203,11 @@ impl<'a> Search<'a> {
         named(&chosen, strings)
     }
 
-    /// Whether an address is outside the section that a label is in.
+    /// Whether an address is outside the section that a label is in; or that costs too much to say.
     fn is_cut(&self, label: &Candidate, address: u64) -> bool {
+        if self.work.take(self.elf.sections.len() as u64).is_none() {
+            return true;
+        }
         let holds = |section: &&SectionHeader| {
             section.is_code
                 && label.start >= section.svma

@@ -1,37 +1,54 @@
-//! A bound on the steps that a file's contents may ask for: damage and malice end there, and cost names.
+//! One thread's steps: damage and malice end where they do, and cost names.
 
+use crate::allowance::Allowance;
 use std::cell::Cell;
 
-/// Steps that any file may take, however small: seconds at most.
-const BASE: u64 = 1 << 26;
+/// So many steps are taken at a time: a millisecond of them at most, so that a stop is heard soon.
+const PORTION: u64 = 1 << 16;
 
-/// Steps that are left to one thread. A step is a byte parsed, or an address or a range looked at.
+/// Steps of one thread. A step is a byte parsed, or an address or a range looked at: about a nanosecond.
 #[derive(Debug)]
-pub(crate) struct Work(Cell<u64>);
+pub(crate) struct Work {
+    left: Cell<u64>,
+    allowance: Allowance,
+}
 
 impl Work {
-    /// The work that so many bytes are worth: each of them read a few times.
-    pub(crate) fn for_bytes(bytes: u64) -> Self {
-        Self(Cell::new(bytes.saturating_mul(8).saturating_add(BASE)))
+    pub(crate) fn new(allowance: Allowance) -> Self {
+        Self { left: Cell::new(0), allowance }
     }
 
-    /// Takes steps; `None` if there are not as many left.
+    /// Takes steps; `None` if there are not as many left, or somebody said stop.
     #[inline]
     pub(crate) fn take(&self, steps: u64) -> Option<()> {
-        self.0.set(self.0.get().checked_sub(steps)?);
+        match self.left.get().checked_sub(steps) {
+            Some(left) => self.left.set(left),
+            None => self.refill(steps)?,
+        }
+        Some(())
+    }
+
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    #[cold]
+    fn refill(&self, steps: u64) -> Option<()> {
+        let missing = steps - self.left.get();
+        let portion = missing.max(PORTION);
+        match self.allowance.try_take(portion) {
+            Some(()) => self.left.set(portion - missing),
+            None => {
+                self.allowance.take(missing)?;
+                self.left.set(0);
+            }
+        }
         Some(())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_ends() {
-        let work = Work::for_bytes(1);
-        assert_eq!(work.take(BASE), Some(()));
-        assert_eq!(work.take(9), None);
-        assert_eq!((work.take(8), work.take(1)), (Some(()), None));
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.allowance.give_back(self.left.get());
     }
 }

@@ -1,6 +1,7 @@
 //! Abbreviations, prepared so that entries of no interest are passed over in one step.
 
 use super::form::{self, Cursor, Encoding, Value};
+use crate::allowance::Grant;
 use crate::work::Work;
 use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
 use rustc_hash::FxHashMap;
@@ -8,6 +9,9 @@ use rustc_hash::FxHashMap;
 /// More than this no unit has: it is damage, or an attack on memory.
 const MAX_ABBREVIATIONS: usize = 1 << 20;
 const MAX_ATTRIBUTES: usize = 4 << 20;
+
+/// Steps that an abbreviation is worth, beside those for its bytes.
+const STEPS_PER_ABBREVIATION: u64 = 16;
 
 /// What an entry is, as far as naming addresses needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,35 +46,27 @@ pub(crate) struct Attribute {
 }
 
 /// The abbreviations of a unit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Abbreviations {
     encoding: Encoding,
     /// By code minus one.
     dense: Vec<Abbreviation>,
     sparse: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Attribute>,
+    grant: Grant,
 }
 
+/// What an abbreviation takes in memory, and an attribute, in tables that double when they are full.
+const ABBREVIATION_BYTES: u64 = 3 * size_of::<(u64, Abbreviation)>() as u64;
+const ATTRIBUTE_BYTES: u64 = 3 * size_of::<Attribute>() as u64;
+
 impl Abbreviations {
-    /// Reads a table; up to the first abbreviation with the code `last`, if one is given.
-    pub(crate) fn read(
-        bytes: &[u8],
-        offset: u64,
-        encoding: Encoding,
-        last: Option<u64>,
-        work: &Work,
-    ) -> Option<Self> {
+    /// Reads a table.
+    pub(crate) fn read(bytes: &[u8], offset: u64, encoding: Encoding, work: &Work) -> Option<Self> {
+        let mut table = Self::new(encoding, work);
         let mut cursor = Cursor::new(bytes, usize::try_from(offset).ok()?);
-        let mut table = Self { encoding, ..Self::default() };
-        loop {
-            // A table at the end of its section may lack its end.
-            let code = if cursor.is_at_end() { 0 } else { cursor.uleb()? };
-            if code == 0 {
-                return Some(table);
-            }
-            let start = cursor.at();
-            let abbreviation = table.abbreviation(&mut cursor)?;
-            work.take((cursor.at() - start) as u64)?;
+        while let Some((code, abbreviation)) = table.next(&mut cursor, work)? {
+            table.grant.grow(ABBREVIATION_BYTES)?;
             if code == table.dense.len() as u64 + 1 {
                 table.dense.push(abbreviation);
             } else {
@@ -79,10 +75,54 @@ impl Abbreviations {
             if table.dense.len() + table.sparse.len() > MAX_ABBREVIATIONS {
                 return None;
             }
-            if last == Some(code) {
+        }
+        Some(table)
+    }
+
+    /// Reads one abbreviation of a table, the first with that code.
+    pub(crate) fn read_one(
+        bytes: &[u8],
+        (offset, encoding): (u64, Encoding),
+        wanted: u64,
+        work: &Work,
+    ) -> Option<Self> {
+        let mut table = Self::new(encoding, work);
+        let mut cursor = Cursor::new(bytes, usize::try_from(offset).ok()?);
+        while let Some((code, abbreviation)) = table.next(&mut cursor, work)? {
+            if code == wanted {
+                table.sparse.insert(code, abbreviation);
                 return Some(table);
             }
+            table.attributes.clear();
         }
+        None
+    }
+
+    fn new(encoding: Encoding, work: &Work) -> Self {
+        Self {
+            encoding,
+            dense: Vec::new(),
+            sparse: FxHashMap::default(),
+            attributes: Vec::new(),
+            grant: work.allowance().empty_grant(),
+        }
+    }
+
+    /// Reads the next abbreviation and its code; `None` inside: there are no more.
+    fn next(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        work: &Work,
+    ) -> Option<Option<(u64, Abbreviation)>> {
+        // A table at the end of its section may lack its end.
+        let code = if cursor.is_at_end() { 0 } else { cursor.uleb()? };
+        if code == 0 {
+            return Some(None);
+        }
+        let start = cursor.at();
+        let abbreviation = self.abbreviation(cursor)?;
+        work.take(STEPS_PER_ABBREVIATION + (cursor.at() - start) as u64)?;
+        Some(Some((code, abbreviation)))
     }
 
     fn abbreviation(&mut self, cursor: &mut Cursor<'_>) -> Option<Abbreviation> {
@@ -102,6 +142,7 @@ impl Abbreviations {
             let len = form::fixed_len(form, self.encoding);
             fixed_len = fixed_len.zip(len).map(|(total, len)| total + len);
             has_sibling |= name == dw::DW_AT_sibling;
+            self.grant.grow(ATTRIBUTE_BYTES)?;
             self.attributes.push(Attribute { name, form, implicit });
             if self.attributes.len() > MAX_ATTRIBUTES {
                 return None;
@@ -148,6 +189,11 @@ impl Abbreviations {
             form::skip(cursor, attribute.form, self.encoding)?;
         }
         Some(())
+    }
+
+    /// Steps that reading an entry's values takes, beside those for its bytes: values may have none.
+    pub(crate) fn steps(&self, entry: &Abbreviation) -> u64 {
+        entry.count.into()
     }
 
     /// Reads an entry's values, and hands those of interest to `take`.

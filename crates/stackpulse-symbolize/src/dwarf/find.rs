@@ -2,33 +2,29 @@
 
 use super::Dwarf;
 use super::functions::{self, Functions};
-use super::lines::{self, Row};
+use super::lines::{self, Program, Row};
 use super::lists::{Code, Lists};
 use super::names::Names;
 use super::split::SplitFiles;
 use super::units::Unit;
 use crate::addresses::Addresses;
+use crate::allowance::Grant;
 use crate::lookup::Call;
 use crate::work::Work;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What was found of each address; empty: nothing.
 pub(crate) type Found = Vec<Vec<Call>>;
 
+/// Steps that a unit is worth, however small.
+const STEPS_PER_JOB: u64 = 64;
+
+/// What a call takes in memory, in a list that doubles when it is full, with its file's place in a table.
+const CALL_BYTES: u64 = 3 * size_of::<Call>() as u64;
+
 /// How many units that claim the same address are asked.
 const MAX_ROUNDS: usize = 4;
-
-/// How much work may be done at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Effort {
-    pub(crate) threads: usize,
-    /// Bytes of debug information that may be in memory.
-    pub(crate) memory: u64,
-    /// Whether that is a part only: others work at the same time.
-    pub(crate) is_part: bool,
-}
 
 /// A unit and the addresses that are to be found in it.
 struct Job<'a> {
@@ -39,8 +35,8 @@ struct Job<'a> {
 }
 
 impl Dwarf {
-    /// Finds the calls at each of the addresses.
-    pub(crate) fn find(&self, addresses: &Addresses, effort: Effort) -> Found {
+    /// Finds the calls at each of the addresses, with up to so many threads.
+    pub(crate) fn find(&self, addresses: &Addresses, threads: usize) -> Found {
         let mut found = vec![Vec::new(); addresses.as_slice().len()];
         let mut claims = self.claims(addresses);
         for _ in 0..MAX_ROUNDS {
@@ -48,7 +44,7 @@ impl Dwarf {
             if jobs.is_empty() {
                 break;
             }
-            self.answer_jobs(jobs, effort, &mut found);
+            self.answer_jobs(&jobs, threads, &mut found);
         }
         found
     }
@@ -58,8 +54,11 @@ impl Dwarf {
     fn claims(&self, addresses: &Addresses) -> Vec<Vec<u32>> {
         let mut claims = vec![Vec::new(); addresses.as_slice().len()];
         let mut silent = Vec::new();
-        let work = self.work();
-        for (at, unit) in (0u32..).zip(&self.units) {
+        let work = self.allowance.work();
+        for (at, unit) in (0u32..).zip(&self.units.list) {
+            if work.take(1).is_none() {
+                break;
+            }
             let root = &unit.root;
             let code = Code { low_pc: root.low_pc, high_pc: root.high_pc, ranges: root.ranges };
             let stated = self.lists(unit, &work).each(&code, |start, end| {
@@ -95,7 +94,7 @@ impl Dwarf {
                 continue;
             }
             let Some(at) = claim.pop() else { continue };
-            let Some(unit) = self.units.get(at as usize) else { continue };
+            let Some(unit) = self.units.list.get(at as usize) else { continue };
             let job = by_unit.entry(at).or_insert_with(|| Job {
                 unit,
                 addresses: Vec::new(),
@@ -110,23 +109,47 @@ impl Dwarf {
         jobs
     }
 
-    fn answer_jobs(&self, jobs: Vec<Job<'_>>, effort: Effort, found: &mut Found) {
-        let split = SplitFiles::of(self, effort.memory);
-        let fitting = jobs.iter().scan(0u64, |sum, job| {
-            *sum = sum.saturating_add(job.unit.len);
+    fn answer_jobs(&self, jobs: &[Job<'_>], threads: usize, found: &mut Found) {
+        let threads = self.fitting(jobs, threads);
+        let refusals = self.allowance.refusals();
+        let mut results = self.answered(jobs, threads);
+        if self.allowance.refusals() > refusals && threads > 1 {
+            // What is refused must not depend on who came first.
+            self.allowance.forget_refusals(refusals);
+            drop(results);
+            results = self.answered(jobs, 1);
+        }
+        for (index, calls) in results {
+            if let Some(found) = found.get_mut(index as usize)
+                && (found.is_empty() || calls.iter().any(|call| call.function.is_some()))
+            {
+                *found = calls;
+            }
+        }
+    }
+
+    /// How many threads have memory for a unit each, and as much again for what is made of it.
+    fn fitting(&self, jobs: &[Job<'_>], threads: usize) -> usize {
+        let left = self.allowance.memory_left();
+        let needs = jobs.iter().scan(0u64, |sum, job| {
+            *sum = sum.saturating_add(job.unit.len.saturating_mul(2));
             Some(*sum)
         });
-        let fitting = fitting.take_while(|&sum| sum <= effort.memory).count();
-        let threads = effort.threads.min(fitting).min(jobs.len()).max(1);
+        threads.min(needs.take_while(|&need| need <= left).count()).max(1)
+    }
+
+    /// Answers the jobs, the first first; those after a stop, or that cost too much, have no answers.
+    fn answered(&self, jobs: &[Job<'_>], threads: usize) -> Vec<(u32, Vec<Call>)> {
+        let split = SplitFiles::of(self);
         let (sender, receiver) = crossbeam_channel::unbounded();
-        for job in jobs.into_iter().filter(|job| job.unit.len <= effort.memory) {
+        for job in jobs {
             // The receiver is alive.
             let _ = sender.send(job);
         }
         drop(sender);
-        let results = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let worker = || {
-                let work = self.work();
+                let work = self.allowance.work();
                 let mut worker = Worker::new(self, &split, &work);
                 receiver.iter().flat_map(|job| worker.unit(job)).collect::<Vec<_>>()
             };
@@ -137,14 +160,7 @@ impl Dwarf {
                     .extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
             results
-        });
-        for (index, calls) in results {
-            if let Some(found) = found.get_mut(index as usize)
-                && (found.is_empty() || calls.iter().any(|call| call.function.is_some()))
-            {
-                *found = calls;
-            }
-        }
+        })
     }
 }
 
@@ -153,35 +169,50 @@ struct Worker<'a> {
     dwarf: &'a Dwarf,
     split: &'a SplitFiles<'a>,
     names: Names<'a>,
+    /// The memory of the answers, until they are all together.
+    answers: Grant,
     work: &'a Work,
 }
 
 impl<'a> Worker<'a> {
     fn new(dwarf: &'a Dwarf, split: &'a SplitFiles<'a>, work: &'a Work) -> Self {
-        Self { dwarf, split, names: Names::new(dwarf, work), work }
+        let answers = work.allowance().empty_grant();
+        Self { dwarf, split, names: Names::new(dwarf, work), answers, work }
     }
 
     /// Answers for the addresses of one unit.
-    fn unit(&mut self, job: Job<'_>) -> Vec<(u32, Vec<Call>)> {
-        let addresses = Addresses::new(job.addresses);
+    fn unit(&mut self, job: &Job<'_>) -> Vec<(u32, Vec<Call>)> {
+        let mut answers = Vec::new();
+        // Those before one that costs too much stay.
+        let _ = self.answer(job, &mut answers);
+        answers
+    }
+
+    fn answer(&mut self, job: &Job<'_>, answers: &mut Vec<(u32, Vec<Call>)>) -> Option<()> {
+        // After a stop every job is passed over.
+        self.work.take(STEPS_PER_JOB)?;
+        let addresses = Addresses::new(job.addresses.clone());
         let unit = job.unit;
-        let program = unit
+        let bytes = unit
             .root
             .line_program
             .and_then(|at| lines::program_bytes(&self.dwarf.lines, at, self.work));
-        let header = program.as_ref().and_then(|bytes| lines::header(bytes, unit.encoding));
-        let rows = header.as_ref().map(|header| lines::rows(header, &addresses, self.work));
+        let program =
+            bytes.as_ref().and_then(|bytes| Program::read(bytes, unit.encoding, self.work));
+        let header = program.as_ref().map(Program::header);
+        let rows = header.map(|header| lines::rows(header, &addresses, self.work));
         let (functions, names) = self.functions(unit, &addresses);
         let mut files: FxHashMap<u64, Option<Arc<str>>> = FxHashMap::default();
         let mut file = |index: u64| {
-            let header = header.as_ref()?;
+            let header = header?;
             files.entry(index).or_insert_with(|| self.names.path(unit, header, index)).clone()
         };
-        let mut answers = Vec::with_capacity(job.indexes.len());
-        for (at, index) in job.indexes.into_iter().enumerate() {
+        for (at, &index) in job.indexes.iter().enumerate() {
             let mut row = rows.as_ref().and_then(|rows| rows.get(at).copied().flatten());
             let mut calls = Vec::new();
             for (link_at, link) in functions.chain(at) {
+                self.work.take(1)?;
+                self.answers.grow(CALL_BYTES)?;
                 let function = names.get(link_at as usize).cloned().flatten();
                 calls.push(call(function, row, &mut file));
                 row = Some(Row {
@@ -197,7 +228,7 @@ impl<'a> Worker<'a> {
                 answers.push((index, calls));
             }
         }
-        answers
+        Some(())
     }
 
     /// Walks over the unit that has the functions: the other half, if there is one.
@@ -229,7 +260,7 @@ fn walked(
     addresses: &Addresses,
 ) -> (Functions, Vec<Option<Arc<str>>>) {
     let work = lists.work.take(unit.len);
-    let bytes: Option<Cow<'_, [u8]>> = work.and_then(|()| dwarf.info.read(unit.offset, unit.len));
+    let bytes = work.and_then(|()| dwarf.info.read(unit.offset, unit.len));
     let (Some(bytes), Some(table)) = (bytes, names.table(unit)) else {
         return (Functions::default(), Vec::new());
     };

@@ -4,6 +4,7 @@ use super::abbrev::{Abbreviation, Abbreviations, Kind};
 use super::form::{Cursor, Value};
 use super::lists::{Code, Lists};
 use crate::addresses::Addresses;
+use crate::allowance::Grant;
 use gimli::constants as dw;
 
 /// Entries nested deeper than this are damage.
@@ -11,6 +12,9 @@ const MAX_DEPTH: usize = 4096;
 
 /// More inlined calls than this at one address are not shown.
 const MAX_INLINED: usize = 256;
+
+/// What a link takes in memory, with its name and what is known of that.
+const LINK_BYTES: u64 = 2 * size_of::<Link>() as u64 + 128;
 
 /// A function, or a call inlined into another, that holds one of the addresses.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,8 @@ pub(crate) struct Functions {
     pub(crate) links: Vec<Link>,
     /// For each address its innermost link.
     pub(crate) innermost: Vec<Option<u32>>,
+    #[expect(dead_code, reason = "it is held as long as the links")]
+    grant: Option<Grant>,
 }
 
 /// What encloses the entries of a level.
@@ -56,12 +62,15 @@ pub(crate) fn walk(
         functions: Functions {
             links: Vec::new(),
             innermost: vec![None; addresses.as_slice().len()],
+            grant: None,
         },
+        grant: lists.work.allowance().empty_grant(),
+        has_room: false,
         levels: Vec::new(),
     };
     // What was found before the damage stays.
     let _ = walk.run(Cursor::new(bytes, first_entry));
-    walk.functions
+    Functions { grant: Some(walk.grant), ..walk.functions }
 }
 
 struct Walk<'a> {
@@ -69,6 +78,9 @@ struct Walk<'a> {
     lists: &'a Lists<'a>,
     addresses: &'a Addresses,
     functions: Functions,
+    /// The memory of the links, and whether there is room for the next.
+    grant: Grant,
+    has_room: bool,
     levels: Vec<Level>,
 }
 
@@ -86,6 +98,7 @@ impl Walk<'_> {
                 continue;
             }
             let abbreviation = *self.abbreviations.get(code)?;
+            self.lists.work.take(self.abbreviations.steps(&abbreviation))?;
             let mut inner = level;
             match abbreviation.kind {
                 Kind::Function => {
@@ -181,6 +194,10 @@ impl Walk<'_> {
     #[inline]
     fn place(&mut self, code: &Code, link: Link) -> Option<u32> {
         let at = u32::try_from(self.functions.links.len()).ok()?;
+        if !self.has_room {
+            self.grant.grow(LINK_BYTES)?;
+            self.has_room = true;
+        }
         let innermost = &mut self.functions.innermost;
         let mut is_used = false;
         // An entry without ranges of its own is a declaration, or damaged.
@@ -198,6 +215,7 @@ impl Walk<'_> {
         });
         if is_used {
             self.functions.links.push(link);
+            self.has_room = false;
         }
         is_used.then_some(at)
     }

@@ -1,17 +1,19 @@
 //! Line programs: run once, against sorted addresses, without making a table of their rows.
 
-use super::form::{Cursor, Encoding};
+use super::form::{self, Cursor, Encoding};
 use super::lists::gimli_encoding;
 use crate::addresses::Addresses;
+use crate::allowance::Grant;
+use crate::input::Piece;
 use crate::section::Section;
 use crate::work::Work;
-use gimli::{DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
+use gimli::{DebugLine, DebugLineOffset, DwForm, EndianSlice, IncompleteLineProgram, LittleEndian};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Header<'a> = gimli::LineProgramHeader<Slice<'a>>;
 
-/// A program is never longer.
-const MAX_PROGRAM: u64 = 1 << 30;
+/// What a directory or a file of a header takes in memory, in a list that doubles when it is full.
+const ENTRY_BYTES: u64 = 3 * size_of::<gimli::FileEntry<Slice<'static>>>() as u64;
 
 /// What a program says of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(crate) struct Row {
 }
 
 /// Reads the bytes of the program at an offset.
-pub(crate) fn program_bytes(lines: &Section, offset: u64, work: &Work) -> Option<Vec<u8>> {
+pub(crate) fn program_bytes<'a>(lines: &'a Section, offset: u64, work: &Work) -> Option<Piece<'a>> {
     let head = lines.read_up_to(offset, 12)?;
     let mut cursor = Cursor::new(&head, 0);
     let len = match cursor.u32()? {
@@ -31,15 +33,80 @@ pub(crate) fn program_bytes(lines: &Section, offset: u64, work: &Work) -> Option
         len => u64::from(len) + 4,
     };
     work.take(len)?;
-    (len <= MAX_PROGRAM).then(|| lines.read(offset, len).map(std::borrow::Cow::into_owned))?
+    lines.read(offset, len)
 }
 
-/// Reads a program's header, and returns it with the program.
-pub(crate) fn header(bytes: &[u8], encoding: Encoding) -> Option<Header<'_>> {
-    let lines = DebugLine::new(bytes, LittleEndian);
-    let encoding = gimli_encoding(encoding);
-    let program = lines.program(DebugLineOffset(0), encoding.address_size, None, None).ok()?;
-    Some(program.header().clone())
+/// A program, and the memory of its header.
+#[derive(Debug)]
+pub(crate) struct Program<'a> {
+    program: IncompleteLineProgram<Slice<'a>>,
+    #[expect(dead_code, reason = "it is held as long as the header")]
+    grant: Grant,
+}
+
+impl<'a> Program<'a> {
+    /// Reads a program's header.
+    pub(crate) fn read(bytes: &'a [u8], encoding: Encoding, work: &Work) -> Option<Self> {
+        let mut grant = work.allowance().empty_grant();
+        reserve(bytes, encoding.address_size, &mut grant)?;
+        let lines = DebugLine::new(bytes, LittleEndian);
+        let encoding = gimli_encoding(encoding);
+        let program = lines.program(DebugLineOffset(0), encoding.address_size, None, None).ok()?;
+        Some(Self { program, grant })
+    }
+
+    pub(crate) fn header(&self) -> &Header<'a> {
+        self.program.header()
+    }
+}
+
+/// Takes the memory of a header's directories and files, which may be small and many: a byte each.
+fn reserve(bytes: &[u8], address_size: u8, grant: &mut Grant) -> Option<()> {
+    let mut cursor = Cursor::new(bytes, 0);
+    let is_64 = cursor.u32()? == 0xffff_ffff;
+    cursor.skip(if is_64 { 8 } else { 0 })?;
+    let version = cursor.u16()?;
+    if version >= 5 {
+        cursor.skip(2)?;
+    }
+    cursor.offset(is_64)?;
+    // Lengths and defaults of the machine; then how many operands each opcode has.
+    cursor.skip(if version >= 4 { 5 } else { 4 })?;
+    let opcodes = cursor.u8()?;
+    cursor.skip(usize::from(opcodes.saturating_sub(1)))?;
+    if version < 5 {
+        for numbers in [0, 3] {
+            while *cursor.bytes().get(cursor.at())? != 0 {
+                grant.grow(ENTRY_BYTES)?;
+                cursor.skip_string()?;
+                (0..numbers).try_for_each(|_| cursor.skip_leb())?;
+            }
+            cursor.skip(1)?;
+        }
+        return Some(());
+    }
+    let encoding = Encoding { version, address_size, is_64 };
+    for _ in 0..2 {
+        reserve_entries(&mut cursor, encoding, grant)?;
+    }
+    Some(())
+}
+
+/// The same of one list of version 5: how its entries are made up, their number, and the entries.
+fn reserve_entries(cursor: &mut Cursor<'_>, encoding: Encoding, grant: &mut Grant) -> Option<()> {
+    let formats = (0..cursor.u8()?).map(|_| {
+        cursor.skip_leb()?;
+        Some(DwForm(u16::try_from(cursor.uleb()?).ok()?))
+    });
+    let formats: Vec<DwForm> = formats.collect::<Option<_>>()?;
+    for _ in 0..cursor.uleb()? {
+        let start = cursor.at();
+        grant.grow(ENTRY_BYTES)?;
+        formats.iter().try_for_each(|&form| form::skip(cursor, form, encoding))?;
+        // Entries without a byte could be any number.
+        (cursor.at() > start).then_some(())?;
+    }
+    Some(())
 }
 
 /// Runs a program: for each of the addresses its row.

@@ -10,69 +10,34 @@ mod names;
 mod split;
 mod units;
 
-pub(crate) use find::Effort;
 pub(crate) use split::SplitPlaces;
 
+use crate::allowance::{Allowance, Grant};
 use crate::elf::Elf;
-use crate::section::Section;
+use crate::section::{Section, Table};
 use crate::work::Work;
 use form::{Cursor, StringRef};
 use lists::Lists;
 use units::{Text, Unit};
 
 /// The sections of one file, and its units.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Dwarf {
+    allowance: Allowance,
     info: Section,
     lines: Section,
     strings: Section,
     line_strings: Section,
     string_offsets: Section,
-    abbreviations: Vec<u8>,
-    ranges: Vec<u8>,
-    range_lists: Vec<u8>,
-    addresses: Vec<u8>,
-    /// Sorted by offset.
-    units: Vec<Unit>,
+    abbreviations: Table,
+    ranges: Table,
+    range_lists: Table,
+    addresses: Table,
+    units: Units,
     /// The supplementary file that dwz(1) moved common parts to.
     alternative: Option<Box<Dwarf>>,
     /// Where the units' other halves are, if they are split.
     split: SplitPlaces,
-}
-
-/// Memory that a file's debug information may take.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    left: u64,
-}
-
-impl Budget {
-    pub(crate) fn new(bytes: u64) -> Self {
-        Self { left: bytes }
-    }
-
-    pub(crate) fn left(&self) -> u64 {
-        self.left
-    }
-
-    /// Takes the section's contents, unpacked if they are packed; an absent section is empty. `None`: damaged, or more than is left.
-    fn section(&mut self, elf: &Elf, name: &str) -> Option<Section> {
-        let stored_len = elf.section(name).and_then(|header| elf.stored(header)).map(|it| it.len());
-        if stored_len.is_none() && elf.section(&name.replacen(".debug_", ".zdebug_", 1)).is_none() {
-            return Some(Section::default());
-        }
-        let section = elf.debug_section(name, self.left)?;
-        if Some(section.len()) != stored_len || section.is_in_memory() {
-            self.left = self.left.checked_sub(section.len())?;
-        }
-        Some(section)
-    }
-
-    fn bytes(&mut self, elf: &Elf, name: &str) -> Option<Vec<u8>> {
-        let section = self.section(elf, name)?;
-        self.left = self.left.checked_sub(section.len())?;
-        section.all().map(std::borrow::Cow::into_owned)
-    }
 }
 
 impl Dwarf {
@@ -82,29 +47,48 @@ impl Dwarf {
         has(".debug_info") || has(".zdebug_info")
     }
 
-    /// Reads a file's debug information, as far as all lookups need it.
-    pub(crate) fn read(elf: &Elf, budget: &mut Budget) -> Option<Self> {
-        Self::read_named(elf, budget, "")
+    /// Reads a file's debug information, as far as all lookups need it. `None`: it is damaged, or costs too much.
+    pub(crate) fn read(elf: &Elf) -> Option<Self> {
+        Self::read_named(elf, "")
     }
 
     /// The same of sections whose names end in `suffix`.
-    fn read_named(elf: &Elf, budget: &mut Budget, suffix: &str) -> Option<Self> {
-        let name = |base: &str| format!("{base}{suffix}");
-        let abbreviations = budget.bytes(elf, &name(".debug_abbrev"))?;
-        let info = budget.section(elf, &name(".debug_info"))?;
-        let units = units::scan(&info, &abbreviations);
+    fn read_named(elf: &Elf, suffix: &str) -> Option<Self> {
+        let section = |base: &str| elf.debug_section(&format!("{base}{suffix}"));
+        let table = |base: &str| Table::of(section(base)?);
+        let parts = Parts {
+            info: section(".debug_info")?,
+            abbreviations: table(".debug_abbrev")?,
+            string_offsets: section(".debug_str_offsets")?,
+            range_lists: table(".debug_rnglists")?,
+        };
         Some(Self {
+            lines: section(".debug_line")?,
+            strings: section(".debug_str")?,
+            line_strings: section(".debug_line_str")?,
+            ranges: table(".debug_ranges")?,
+            addresses: table(".debug_addr")?,
+            ..Self::of_parts(parts, elf.input.allowance())?
+        })
+    }
+
+    /// Finds the units in parts that belong together.
+    fn of_parts(parts: Parts, allowance: &Allowance) -> Option<Self> {
+        let units = units::scan(&parts.info, &parts.abbreviations, allowance)?;
+        Some(Self {
+            allowance: allowance.clone(),
             units,
-            info,
-            abbreviations,
-            lines: budget.section(elf, &name(".debug_line"))?,
-            strings: budget.section(elf, &name(".debug_str"))?,
-            line_strings: budget.section(elf, &name(".debug_line_str"))?,
-            string_offsets: budget.section(elf, &name(".debug_str_offsets"))?,
-            ranges: budget.bytes(elf, &name(".debug_ranges"))?,
-            range_lists: budget.bytes(elf, &name(".debug_rnglists"))?,
-            addresses: budget.bytes(elf, &name(".debug_addr"))?,
-            ..Self::default()
+            info: parts.info,
+            abbreviations: parts.abbreviations,
+            string_offsets: parts.string_offsets,
+            range_lists: parts.range_lists,
+            lines: Section::default(),
+            strings: Section::default(),
+            line_strings: Section::default(),
+            ranges: Table::default(),
+            addresses: Table::default(),
+            alternative: None,
+            split: SplitPlaces::default(),
         })
     }
 
@@ -116,23 +100,15 @@ impl Dwarf {
         self.split = places;
     }
 
-    /// How much work the file is worth to a thread.
-    fn work(&self) -> Work {
-        let sections = [&self.info, &self.lines, &self.strings, &self.line_strings];
-        let tables = [&self.abbreviations, &self.ranges, &self.range_lists, &self.addresses];
-        let sections: u64 = sections.iter().map(|section| section.len()).sum();
-        Work::for_bytes(sections + tables.iter().map(|table| table.len() as u64).sum::<u64>())
-    }
-
     /// Whether some units' other halves are elsewhere.
     pub(crate) fn is_split(&self) -> bool {
-        self.units.iter().any(|unit| unit.root.split_name.is_some())
+        self.units.list.iter().any(|unit| unit.root.split_name.is_some())
     }
 
     /// Returns the unit that an offset lies in.
     fn unit_around(&self, offset: u64) -> Option<&Unit> {
-        let after = self.units.partition_point(|unit| unit.offset <= offset);
-        let unit = self.units.get(after.checked_sub(1)?)?;
+        let after = self.units.list.partition_point(|unit| unit.offset <= offset);
+        let unit = self.units.list.get(after.checked_sub(1)?)?;
         (offset - unit.offset < unit.len).then_some(unit)
     }
 
@@ -181,6 +157,22 @@ impl Dwarf {
         let len = bytes.iter().position(|&byte| byte == 0)?;
         Some(bytes[..len].to_vec())
     }
+}
+
+/// What units, and names of functions, are read from.
+struct Parts {
+    info: Section,
+    abbreviations: Table,
+    string_offsets: Section,
+    range_lists: Table,
+}
+
+/// The units of a file, sorted by offset.
+#[derive(Debug)]
+struct Units {
+    list: Vec<Unit>,
+    #[expect(dead_code, reason = "it is held as long as the units")]
+    grant: Grant,
 }
 
 /// Longer paths cannot be opened (`PATH_MAX`).

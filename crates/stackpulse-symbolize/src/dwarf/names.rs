@@ -5,7 +5,8 @@ use super::abbrev::Abbreviations;
 use super::form::{Cursor, StringRef, Value};
 use super::lines::Header;
 use super::units::{Text, Unit};
-use crate::strings::Strings;
+use crate::allowance::Grant;
+use crate::strings::{MAX_NAME, NAME_BYTES, Strings};
 use crate::work::Work;
 use gimli::{AttributeValue, constants as dw};
 use rustc_hash::FxHashMap;
@@ -39,6 +40,8 @@ pub(crate) struct Names<'a> {
     entries: FxHashMap<u64, Option<Name>>,
     tables: FxHashMap<u64, Option<Rc<Abbreviations>>>,
     paths: FxHashMap<String, Arc<str>>,
+    /// The memory of names that are not read from a section of strings, and of paths.
+    given: Grant,
     work: &'a Work,
 }
 
@@ -61,6 +64,7 @@ impl<'a> Names<'a> {
             entries: FxHashMap::default(),
             tables: FxHashMap::default(),
             paths: FxHashMap::default(),
+            given: work.allowance().empty_grant(),
             work,
         }
     }
@@ -73,7 +77,7 @@ impl<'a> Names<'a> {
             return known.clone();
         }
         let bytes = &self.dwarf.abbreviations;
-        let table = Abbreviations::read(bytes, unit.abbreviations, unit.encoding, None, self.work);
+        let table = Abbreviations::read(bytes, unit.abbreviations, unit.encoding, self.work);
         let table = table.map(Rc::new);
         if self.tables.len() >= MAX_TABLES {
             self.tables.clear();
@@ -126,7 +130,7 @@ impl<'a> Names<'a> {
         let mut entry = entry;
         let mut plain = None;
         for _ in 0..MAX_ORIGINS {
-            let Some(facts) = facts(bytes, table, entry) else { break };
+            let Some(facts) = self.facts(bytes, table, entry) else { break };
             if facts.linkage.is_some() {
                 return facts.linkage;
             }
@@ -168,7 +172,7 @@ impl<'a> Names<'a> {
         let left = unit.offset + unit.len - offset;
         let facts = ENTRY_READS.iter().find_map(|&len| {
             let bytes = dwarf.info.read_up_to(offset, len.min(left))?;
-            facts(&bytes, &table, 0)
+            self.facts(&bytes, &table, 0)
         })?;
         if let Some(linkage) = facts.linkage {
             return self.settled(unit, linkage);
@@ -189,7 +193,7 @@ impl<'a> Names<'a> {
         match names.elsewhere(offset, 0)? {
             Name::In(StringRef::Str(offset)) => Some(Name::In(StringRef::Alternative(offset))),
             Name::In(reference) => {
-                let text = names.text(names.dwarf.units.first()?, reference);
+                let text = names.text(names.dwarf.units.list.first()?, reference);
                 text.map(Name::Text)
             }
             text => Some(text),
@@ -228,9 +232,16 @@ impl<'a> Names<'a> {
     /// Returns a string of a unit's first entry.
     pub(crate) fn root_text(&mut self, unit: &Unit, text: &Text) -> Option<Arc<str>> {
         match text {
-            Text::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into()),
+            Text::Bytes(bytes) => self.copied(bytes),
             Text::In(reference) => self.text(unit, *reference),
         }
+    }
+
+    /// Returns a name that lies among other bytes; of a longer one its beginning.
+    fn copied(&mut self, bytes: &[u8]) -> Option<Arc<str>> {
+        let text: Arc<str> = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_NAME)]).into();
+        self.given.grow(text.len() as u64 + NAME_BYTES)?;
+        Some(text)
     }
 
     /// Returns the path of a file of a line program: absolute, if the unit's directory is known.
@@ -261,6 +272,8 @@ impl<'a> Names<'a> {
         if let Some(known) = self.paths.get(&path) {
             return Some(Arc::clone(known));
         }
+        // Once as a key, and once as what it leads to.
+        self.given.grow(2 * (path.len() as u64 + NAME_BYTES))?;
         let shared: Arc<str> = path.as_str().into();
         self.paths.insert(path, Arc::clone(&shared));
         Some(shared)
@@ -272,7 +285,7 @@ impl<'a> Names<'a> {
         value: &AttributeValue<super::lines::Slice<'_>>,
     ) -> Option<Arc<str>> {
         match value {
-            AttributeValue::String(text) => Some(String::from_utf8_lossy(text.slice()).into()),
+            AttributeValue::String(text) => self.copied(text.slice()),
             AttributeValue::DebugStrRef(offset) => self.text(unit, StringRef::Str(offset.0 as u64)),
             AttributeValue::DebugLineStrRef(offset) => {
                 self.text(unit, StringRef::LineStr(offset.0 as u64))
@@ -286,6 +299,34 @@ impl<'a> Names<'a> {
             _ => None,
         }
     }
+
+    /// Reads what an entry says of its name.
+    fn facts(&mut self, bytes: &[u8], table: &Abbreviations, entry: usize) -> Option<Facts> {
+        let mut cursor = Cursor::new(bytes, entry);
+        let code = cursor.uleb()?;
+        let entry = table.get(code)?;
+        self.work.take(table.steps(entry))?;
+        let mut facts = Facts::default();
+        let mut text = |reference| match reference {
+            StringRef::Here(start) => {
+                let bytes = bytes.get(start..)?;
+                let len = bytes.iter().position(|&byte| byte == 0).filter(|&len| len > 0)?;
+                self.copied(&bytes[..len]).map(Name::Text)
+            }
+            elsewhere => Some(Name::In(elsewhere)),
+        };
+        table.read_entry(entry, &mut cursor, |name, value| match (name, value) {
+            (dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name, Value::String(reference)) => {
+                facts.linkage = text(reference);
+            }
+            (dw::DW_AT_name, Value::String(reference)) => facts.name = text(reference),
+            (dw::DW_AT_abstract_origin | dw::DW_AT_specification, value) => {
+                facts.origin = Some(value);
+            }
+            _ => {}
+        })?;
+        Some(facts)
+    }
 }
 
 fn push(path: &mut String, part: &str) {
@@ -293,28 +334,4 @@ fn push(path: &mut String, part: &str) {
         path.push('/');
     }
     path.push_str(part);
-}
-
-/// Reads what an entry says of its name.
-fn facts(bytes: &[u8], table: &Abbreviations, entry: usize) -> Option<Facts> {
-    let mut cursor = Cursor::new(bytes, entry);
-    let code = cursor.uleb()?;
-    let mut facts = Facts::default();
-    let text = |reference| match reference {
-        StringRef::Here(start) => {
-            let bytes = bytes.get(start..)?;
-            let len = bytes.iter().position(|&byte| byte == 0)?.min(crate::strings::MAX_NAME);
-            (len > 0).then(|| Name::Text(String::from_utf8_lossy(&bytes[..len]).into()))
-        }
-        elsewhere => Some(Name::In(elsewhere)),
-    };
-    table.read_entry(table.get(code)?, &mut cursor, |name, value| match (name, value) {
-        (dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name, Value::String(reference)) => {
-            facts.linkage = text(reference);
-        }
-        (dw::DW_AT_name, Value::String(reference)) => facts.name = text(reference),
-        (dw::DW_AT_abstract_origin | dw::DW_AT_specification, value) => facts.origin = Some(value),
-        _ => {}
-    })?;
-    Some(facts)
 }

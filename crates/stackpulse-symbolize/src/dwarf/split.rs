@@ -1,14 +1,14 @@
 //! Split debug information: the other half of a unit, in a `.dwo` file or in a package of them.
 
 use super::lists::Lists;
-use super::units::{self, Unit};
-use super::{Budget, Dwarf};
+use super::units::Unit;
+use super::{Dwarf, Parts};
+use crate::allowance::Allowance;
 use crate::elf::Elf;
 use crate::files::{self, Root};
-use crate::section::Section;
+use crate::section::{Section, Table};
 use crate::work::Work;
 use gimli::{DebugCuIndex, DwoId, LittleEndian, SectionId};
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,6 @@ pub(crate) struct SplitPlaces {
 pub(crate) struct SplitFiles<'a> {
     dwarf: &'a Dwarf,
     package: Option<Package>,
-    memory: u64,
 }
 
 /// The half of a unit that has the functions.
@@ -41,36 +40,44 @@ pub(crate) struct Half {
 
 #[derive(Debug)]
 struct Package {
-    elf: Elf,
-    index: Vec<u8>,
+    index: Table,
     strings: Section,
+    /// What the index refers to, each unpacked once.
+    parts: Vec<(SectionId, Section)>,
 }
+
+/// The parts that are read of a packaged half.
+const PARTS: [(SectionId, &str); 4] = [
+    (SectionId::DebugInfo, ".debug_info.dwo"),
+    (SectionId::DebugAbbrev, ".debug_abbrev.dwo"),
+    (SectionId::DebugStrOffsets, ".debug_str_offsets.dwo"),
+    (SectionId::DebugRngLists, ".debug_rnglists.dwo"),
+];
 
 impl<'a> SplitFiles<'a> {
     /// Opens the package, if any of the units needs one and there is one.
-    pub(crate) fn of(dwarf: &'a Dwarf, memory: u64) -> Self {
-        let mut places = dwarf.split.packages.iter().filter(|_| dwarf.is_split());
-        Self {
-            dwarf,
-            package: places
-                .find_map(|place| Package::open(place, dwarf.split.root.as_ref(), memory)),
-            memory,
-        }
+    pub(crate) fn of(dwarf: &'a Dwarf) -> Self {
+        let split = &dwarf.split;
+        let mut places = split.packages.iter().filter(|_| dwarf.is_split());
+        let open = |place: &PathBuf| Package::open(place, split.root.as_ref(), &dwarf.allowance);
+        Self { dwarf, package: places.find_map(open) }
     }
 
     /// Returns the other half of a unit; `None` if it has none, or it is not to be found: its lines remain.
     pub(crate) fn half(&self, unit: &Unit) -> Option<Half> {
         let name = self.dwarf.root_bytes(unit, unit.root.split_name.as_ref()?)?;
         let id = unit.root.split_id?;
-        let packaged = self.package.as_ref().and_then(|package| package.half(id, self.memory));
+        let allowance = &self.dwarf.allowance;
+        let packaged = self.package.as_ref().and_then(|package| package.half(id, allowance));
         packaged
             .or_else(|| self.places(unit, &name).iter().find_map(|place| self.half_in(place, id)))
     }
 
     fn half_in(&self, place: &Path, id: u64) -> Option<Half> {
-        let elf = Elf::read(files::input(place, self.dwarf.split.root.as_ref())?)?;
-        let dwarf = Dwarf::read_named(&elf, &mut Budget::new(self.memory), ".dwo")?;
-        let unit = dwarf.units.iter().find(|unit| unit.root.split_id == Some(id))?.clone();
+        let (root, allowance) = (self.dwarf.split.root.as_ref(), &self.dwarf.allowance);
+        let elf = Elf::read(files::input(place, root, allowance)?)?;
+        let dwarf = Dwarf::read_named(&elf, ".dwo")?;
+        let unit = dwarf.units.list.iter().find(|unit| unit.root.split_id == Some(id))?.clone();
         Some(Half { dwarf, unit })
     }
 
@@ -116,36 +123,36 @@ impl<'a> SplitFiles<'a> {
 }
 
 impl Package {
-    fn open(place: &Path, root: Option<&Root>, memory: u64) -> Option<Self> {
-        let elf = Elf::read(files::input(place, root)?)?;
-        let mut budget = Budget::new(memory);
-        let index = budget.bytes(&elf, ".debug_cu_index")?;
-        let strings = budget.section(&elf, ".debug_str.dwo")?;
-        Some(Self { elf, index, strings })
+    fn open(place: &Path, root: Option<&Root>, allowance: &Allowance) -> Option<Self> {
+        let elf = Elf::read(files::input(place, root, allowance)?)?;
+        let parts = PARTS.iter().map(|&(id, name)| Some((id, elf.debug_section(name)?)));
+        Some(Self {
+            index: Table::of(elf.debug_section(".debug_cu_index")?)?,
+            strings: elf.debug_section(".debug_str.dwo")?,
+            parts: parts.collect::<Option<_>>()?,
+        })
     }
 
     /// Takes a unit's parts out of the package.
-    fn half(&self, id: u64, memory: u64) -> Option<Half> {
+    fn half(&self, id: u64, allowance: &Allowance) -> Option<Half> {
         let index = DebugCuIndex::new(&self.index, LittleEndian);
         let index: gimli::UnitIndex<_> = index.index().ok()?;
-        let row = index.find(DwoId(id).0)?;
-        let mut dwarf = Dwarf { strings: self.strings.clone(), ..Dwarf::default() };
-        let mut budget = Budget::new(memory);
-        for part in index.sections(row).ok()? {
-            let section = part.section.section_id();
-            let Some(name) = section.dwo_name() else { continue };
-            let whole = budget.section(&self.elf, name)?;
-            let part = whole.part(part.offset.into(), part.size.into())?;
-            match section {
-                SectionId::DebugInfo => dwarf.info = part,
-                SectionId::DebugStrOffsets => dwarf.string_offsets = part,
-                SectionId::DebugAbbrev => dwarf.abbreviations = part.all().map(Cow::into_owned)?,
-                SectionId::DebugRngLists => dwarf.range_lists = part.all().map(Cow::into_owned)?,
-                _ => {}
-            }
-        }
-        dwarf.units = units::scan(&dwarf.info, &dwarf.abbreviations);
-        let unit = dwarf.units.iter().find(|unit| unit.root.split_id == Some(id))?.clone();
+        let row: Vec<_> = index.sections(index.find(DwoId(id).0)?).ok()?.collect();
+        let part = |wanted: SectionId| {
+            let Some(part) = row.iter().find(|part| part.section.section_id() == wanted) else {
+                return Some(Section::default());
+            };
+            let (_, whole) = self.parts.iter().find(|(id, _)| *id == wanted)?;
+            whole.part(part.offset.into(), part.size.into())
+        };
+        let parts = Parts {
+            info: part(SectionId::DebugInfo)?,
+            abbreviations: Table::of(part(SectionId::DebugAbbrev)?)?,
+            string_offsets: part(SectionId::DebugStrOffsets)?,
+            range_lists: Table::of(part(SectionId::DebugRngLists)?)?,
+        };
+        let dwarf = Dwarf { strings: self.strings.clone(), ..Dwarf::of_parts(parts, allowance)? };
+        let unit = dwarf.units.list.iter().find(|unit| unit.root.split_id == Some(id))?.clone();
         Some(Half { dwarf, unit })
     }
 }

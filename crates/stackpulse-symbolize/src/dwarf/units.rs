@@ -1,7 +1,9 @@
 //! Units: where each lies, and what its first entry says.
 
+use super::Units;
 use super::abbrev::Abbreviations;
 use super::form::{Cursor, Encoding, StringRef, Value};
+use crate::allowance::Allowance;
 use crate::section::Section;
 use crate::work::Work;
 use gimli::constants as dw;
@@ -9,11 +11,11 @@ use gimli::constants as dw;
 /// How much of a unit is read to see its first entry; more if that is not enough.
 const FIRST_READ: u64 = 256;
 
+/// Steps that a header is worth.
+const STEPS_PER_UNIT: u64 = 64;
+
 /// A first entry is never larger.
 const MAX_FIRST_ENTRY: u64 = 64 << 10;
-
-/// More units than any program has.
-const MAX_UNITS: usize = 4 << 20;
 
 /// A unit of `.debug_info`.
 #[derive(Clone, Debug, Default)]
@@ -51,20 +53,39 @@ pub(crate) enum Text {
     Bytes(Vec<u8>),
 }
 
-/// Finds all units of a section. A damaged header ends the list: there is no telling where the next would be.
-pub(crate) fn scan(info: &Section, abbreviations: &[u8]) -> Vec<Unit> {
-    let mut units = Vec::new();
-    let work = Work::for_bytes(info.len() + abbreviations.len() as u64);
+/// Finds all units of a section. A damaged header ends the list: there is no telling where the next would be. `None`: they
+/// cost too much.
+pub(super) fn scan(info: &Section, abbreviations: &[u8], allowance: &Allowance) -> Option<Units> {
+    let mut list = Vec::new();
+    let mut grant = allowance.empty_grant();
+    let work = allowance.work();
     let mut offset = 0;
-    while offset < info.len() && units.len() < MAX_UNITS {
+    while offset < info.len() {
+        work.take(STEPS_PER_UNIT)?;
         let Some((unit, next)) = unit_at(info, offset, abbreviations, &work) else { break };
-        units.extend(unit);
+        if let Some(unit) = unit {
+            // A list that grows is there twice for a moment.
+            grant.grow(2 * (size_of::<Unit>() as u64 + unit.root.text_bytes()))?;
+            list.push(unit);
+        }
         if next <= offset {
             break;
         }
         offset = next;
     }
-    units
+    Some(Units { list, grant })
+}
+
+impl Root {
+    /// Bytes of the strings that are in the entry itself.
+    fn text_bytes(&self) -> u64 {
+        let texts = [&self.directory, &self.name, &self.split_name];
+        let len = |text: &Option<Text>| match text {
+            Some(Text::Bytes(bytes)) => bytes.len() as u64,
+            _ => 0,
+        };
+        texts.into_iter().map(len).sum()
+    }
 }
 
 /// Reads a unit's header and first entry, and returns it, if it is of use, with the offset of the next.
@@ -144,8 +165,8 @@ fn first_entry(
 ) -> Option<Root> {
     let bytes = cursor.bytes();
     let code = cursor.uleb()?;
-    let table =
-        Abbreviations::read(abbreviations, unit.abbreviations, unit.encoding, Some(code), work)?;
+    let place = (unit.abbreviations, unit.encoding);
+    let table = Abbreviations::read_one(abbreviations, place, code, work)?;
     let mut root = Root::default();
     let text = |reference: StringRef| match reference {
         StringRef::Here(start) => {

@@ -3,6 +3,9 @@
 /// Where the code is.
 pub const TEXT_SVMA: u64 = 0x40_1000;
 
+/// With this in its type a section says that it is packed: it begins with a header that tells how.
+pub const PACKED: u32 = 1 << 31;
+
 /// Bytes of code.
 const TEXT_LEN: usize = 4096;
 
@@ -33,7 +36,8 @@ pub fn file(sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
     let mut all = Sections { table: vec![[0; 8]], names: vec![0], contents: Vec::new() };
     all.add(".text", 1, [6, TEXT_SVMA], &[0xc3; TEXT_LEN]);
     for (name, kind, bytes) in sections {
-        all.add(name, *kind, [0, 0], bytes);
+        let flags = if kind & PACKED != 0 { 0x800 } else { 0 };
+        all.add(name, kind & !PACKED, [flags, 0], bytes);
     }
     let names = [&all.names[..], b".shstrtab\0"].concat();
     all.add(".shstrtab", 3, [0, 0], &names);
@@ -50,4 +54,15 @@ pub fn file(sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
     file.extend(all.contents);
     all.table.iter().for_each(|header| file.extend(words(header)));
     file
+}
+
+/// Makes a section of such a file so long, and gives it the place behind all others; returns how long the file is then. The
+/// first of those that the file was made of is number 0.
+pub fn stretch(file: &mut [u8], number: usize, len: u64) -> u64 {
+    let table_at = file[0x28..].first_chunk().map_or(0, |at| u64::from_le_bytes(*at));
+    let header = usize::try_from(table_at).unwrap_or(usize::MAX) + 64 * (number + 2);
+    let end = file.len() as u64;
+    file[header + 0x18..][..8].copy_from_slice(&end.to_le_bytes());
+    file[header + 0x20..][..8].copy_from_slice(&len.to_le_bytes());
+    end + len
 }

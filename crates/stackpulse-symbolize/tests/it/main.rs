@@ -8,6 +8,8 @@
 
 mod bad_input;
 mod batches;
+mod bombs;
+mod dwarf_bytes;
 #[allow(unreachable_pub, reason = "the fuzz targets make it public")]
 mod elf_file;
 mod harness;
